@@ -415,7 +415,7 @@ static void keep_newest(struct check *l, const struct samples *samples)
 			continue;
 		s = &l->strata[l->found[i - 1]];
 		weight = weight_of(l, s->is_huge);
-		if (s->used < s->resident || is_collapsed(s, weight)) {
+		if (s->used + weight / 2 < s->resident || is_collapsed(s, weight)) {
 			s->used += weight;
 		} else {
 			s->n--;

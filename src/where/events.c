@@ -18,6 +18,10 @@
 
 #include "base/clock.h"
 
+#ifndef PERF_FORMAT_LOST
+#define PERF_FORMAT_LOST (1U << 4)
+#endif
+
 enum {
 	RING_PAGES = 512,          /* of a CPU, at most; halved until locked memory has room for all */
 	RINGS_PAGES = 4096,        /* of all CPUs */
@@ -81,6 +85,7 @@ static int open_event(const struct events_options *o, pid_t tid, int cpu, bool w
 		.sample_period = o->period,
 		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR |
 			       PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
+		.read_format = o->has_no_lost ? 0 : PERF_FORMAT_LOST,
 		.sample_regs_user = REGISTERS,
 		.sample_stack_user = o->stack_bytes,
 		.disabled = 1,
@@ -160,6 +165,10 @@ static int open_rings(struct events *e, pid_t tid)
 		int error;
 
 		*ring = (struct ring) { .fd = open_event(&e->options, tid, cpu, e->has_kernel) };
+		if (ring->fd < 0 && errno == EINVAL && !e->options.has_no_lost) { /* before Linux 6.0 */
+			e->options.has_no_lost = true;
+			ring->fd = open_event(&e->options, tid, cpu, e->has_kernel);
+		}
 		if (ring->fd < 0 && e->n_rings == 0 && (errno == EACCES || errno == EPERM)) {
 			e->has_kernel = false;
 			ring->fd = open_event(&e->options, tid, cpu, false);
@@ -546,6 +555,19 @@ int events_start(struct events *e, struct err *err)
 	for (size_t i = 0; !e->options.from_exec && i < e->n_more; i++)
 		(void) ioctl(e->more[i], PERF_EVENT_IOC_ENABLE, 0);
 	return 0;
+}
+
+uint64_t events_lost(const struct events *e)
+{
+	uint64_t lost = 0;
+
+	for (size_t i = 0; !e->options.has_no_lost && i < e->n_rings; i++) {
+		uint64_t values[2]; /* faults, lost records */
+
+		if (read(e->rings[i].fd, values, sizeof(values)) == sizeof(values))
+			lost += values[1];
+	}
+	return lost;
 }
 
 void events_flush(struct events *e)

@@ -29,6 +29,7 @@ struct events_options {
 	unsigned period;       /* faults a sample */
 	unsigned stack_bytes;  /* of a copied stack: a multiple of 8 below 64 KiB */
 	bool from_exec;        /* begins with the exec of the thread; else at once */
+	bool has_no_lost;      /* set by events_open: the kernel does not count what it drops */
 };
 
 enum record_kind {
@@ -90,6 +91,10 @@ unsigned events_ring_pages(const struct events *e);
 unsigned events_ring_most(void);
 /* Is this an architecture whose stacks can be followed? */
 bool events_has_registers(void);
+
+/* Records that the kernel dropped, until now: it reports them by records too, but not those after the last one that had
+ * room. 0 before Linux 6.0. */
+uint64_t events_lost(const struct events *e);
 
 /* Waits for records, at most timeout_ms, and passes those that are complete in the order of time: a
  * record is passed when later ones were searched. *ret_n are the caller's to free(), one each, with

@@ -21,6 +21,7 @@ enum {
 	ROWS_MOST = 1000000,
 	FILES_MOST = 20000,
 	START_MS = 3000,
+	DESCRIPTORS = 1024,       /* that may be open */
 	FULL_RING = 128,
 	HIGH_VALUES = 11,
 };
@@ -110,6 +111,11 @@ static _Noreturn void become_sampler(const struct where_feed *f, int fd, char *c
 
 	for (int i = 0; i <= 2; i++)
 		(void) dup2(null, i);
+	/* Nor are other descriptors: a pipe that it kept open would have no end. */
+	for (int i = 3; i < DESCRIPTORS; i++) {
+		if (i != fd)
+			(void) close(i);
+	}
 	(void) fcntl(fd, F_SETFD, 0);
 	(void) sigemptyset(&none);
 	(void) sigprocmask(SIG_SETMASK, &none, NULL);

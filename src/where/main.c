@@ -115,6 +115,7 @@ static void step(struct sampler *s)
 	(void) worker_collect(s->worker);
 	if (now >= s->settled_ns + settle_every_ns) {
 		s->settled_ns = now;
+		tree_set_lost(s->tree, events_lost(s->events));
 		tree_settle(s->tree);
 	}
 	worker_hurry(s->worker, tree_raw_bytes(s->tree) > SPOOL_FULL);
@@ -148,7 +149,8 @@ static void follow(struct sampler *s)
 		if (s->is_over)
 			break;
 	(void) tree_tick(s->tree, clock_boot_ns(), second_ns);
-	tree_settle(s->tree);
+	tree_end(s->tree, clock_boot_ns());
+	tree_set_lost(s->tree, events_lost(s->events));
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

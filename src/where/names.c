@@ -29,8 +29,16 @@ struct perf_map {
 	size_t n;
 };
 
+/* A function of the module that is open. */
+struct symbol {
+	uint64_t start, bytes;    /* 0: unknown */
+	const char *name;         /* of the open file */
+};
+
 struct names {
 	const struct module *module; /* that is open; NULL: none */
+	struct symbol *symbols;      /* by address */
+	size_t n_symbols;
 #ifdef HAVE_LIBDW
 	Dwfl *dwfl;
 	Dwfl_Module *opened;  /* NULL: it cannot be opened */
@@ -59,9 +67,69 @@ static void close_module(struct names *n)
 {
 	if (n->dwfl)
 		dwfl_end(n->dwfl);
+	free(n->symbols);
+	n->symbols = NULL;
+	n->n_symbols = 0;
 	n->dwfl = NULL;
 	n->opened = NULL;
 	n->module = NULL;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct symbol *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
+/* libdwfl goes through all symbols for each address, of which a large library has a million: so they are sorted once. */
+static void read_symbols(struct names *n)
+{
+	const int all = dwfl_module_getsymtab(n->opened);
+
+	n->symbols = all > 0 ? calloc((size_t) all, sizeof(*n->symbols)) : NULL;
+	for (int i = 0; n->symbols && i < all; i++) {
+		GElf_Sym symbol;
+		GElf_Addr address;
+		GElf_Word section;
+		const char *const name =
+			dwfl_module_getsym_info(n->opened, i, &symbol, &address, &section, NULL, NULL);
+		const int type = GELF_ST_TYPE(symbol.st_info);
+
+		if (!name || !*name || section == SHN_UNDEF ||
+			(type != STT_FUNC && type != STT_NOTYPE && type != STT_GNU_IFUNC))
+			continue;
+		n->symbols[n->n_symbols++] = (struct symbol) { address, symbol.st_size, name };
+	}
+	if (n->n_symbols > 1)
+		qsort(n->symbols, n->n_symbols, sizeof(*n->symbols), by_address);
+}
+
+/* The last one that begins before it and does not end before it. Some of assembly have no size. */
+static const char *find_symbol(const struct names *n, uint64_t address)
+{
+	enum {
+		NESTED = 16 /* others that begin between, such as labels */
+	};
+	size_t low = 0, high = n->n_symbols;
+
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+
+		if (n->symbols[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t i = low; i > 0 && low - i < NESTED; i--) {
+		const struct symbol *const s = &n->symbols[i - 1];
+
+		if (address - s->start < s->bytes || (s->bytes == 0 && i == low))
+			return s->name;
+	}
+	return NULL;
 }
 
 static void open_module(struct names *n, const struct module *module)
@@ -80,7 +148,9 @@ static void open_module(struct names *n, const struct module *module)
 			false);
 		(void) dwfl_report_end(n->dwfl, NULL, NULL);
 	}
-	if (!n->opened)
+	if (n->opened)
+		read_symbols(n);
+	else
 		(void) close(fd);
 }
 
@@ -95,7 +165,7 @@ void names_of(struct names *n, const struct module *module, uint64_t offset, str
 		open_module(n, module);
 	if (!n->opened)
 		return;
-	function = dwfl_module_addrname(n->opened, offset);
+	function = find_symbol(n, offset);
 	(void) snprintf(ret->function, sizeof(ret->function), "%s", function ? function : "");
 	line = dwfl_module_getsrc(n->opened, offset);
 	file = line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;

@@ -529,6 +529,13 @@ uint64_t tree_tick(struct tree *t, uint64_t now_ns, uint64_t credit_ns)
 	return clock_thread_cpu_ns() - begin;
 }
 
+void tree_end(struct tree *t, uint64_t now_ns)
+{
+	if (t->n_highs == 0)
+		raise_best(t, t->total > 0 ? t->total : PAGE, now_ns);
+	tree_settle(t);
+}
+
 /* ---- records --------------------------------------------------------------------------------- */
 
 static uint32_t number_of(struct tree *t, struct process *p)
@@ -858,6 +865,17 @@ uint64_t tree_before(const struct tree *t)
 uint64_t tree_lost(const struct tree *t)
 {
 	return t->lost;
+}
+
+void tree_set_lost(struct tree *t, uint64_t lost)
+{
+	if (lost > t->lost)
+		t->lost = lost;
+	/* The last high may have been settled before. */
+	if (t->n_highs > 0 && t->highs[t->n_highs - 1].lost < t->lost) {
+		t->highs[t->n_highs - 1].lost = t->lost;
+		t->highs[t->n_highs - 1].is_new = true;
+	}
 }
 
 size_t tree_alive(const struct tree *t)

@@ -62,9 +62,14 @@ uint64_t tree_tick(struct tree *t, uint64_t now_boot_ns, uint64_t credit_ns);
 /* Makes the last high what it is now; at the end, and from time to time. */
 void tree_settle(struct tree *t);
 
+/* The run is over. A job without any sample has a high, too, of which nothing is known. */
+void tree_end(struct tree *t, uint64_t now_boot_ns);
+
 /* Resident when the sampling began. */
 uint64_t tree_before(const struct tree *t);
 uint64_t tree_lost(const struct tree *t);
+/* The kernel counts that many. */
+void tree_set_lost(struct tree *t, uint64_t lost);
 size_t tree_alive(const struct tree *t);
 
 /* Highs that are kept, in the order of time; at most WHERE_HIGHS. One that was dropped has its

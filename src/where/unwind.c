@@ -44,6 +44,7 @@ struct unwind {
 	uint64_t places[UNWIND_DEPTH];        /* program counters, the innermost first */
 	size_t n_places;
 	bool is_complete;
+	bool is_beyond;                       /* something outside the copy was asked for */
 };
 
 /* Registers: the numbers of DWARF, and those of perf. */
@@ -206,8 +207,10 @@ static bool read_stack(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret, void *ct
 	const uint64_t at = address - u->sp, bytes = u->sample->sample.stack_bytes;
 
 	(void) dwfl;
-	if (bytes < sizeof(*ret) || at > bytes - sizeof(*ret)) /* also below sp: the difference wraps */
+	if (bytes < sizeof(*ret) || at > bytes - sizeof(*ret)) { /* also below sp: the difference wraps */
+		u->is_beyond = true;
 		return false;
+	}
 	memcpy(ret, u->sample->sample.stack + at, sizeof(*ret));
 	return true;
 }
@@ -358,7 +361,8 @@ static void unwind_native(struct unwind *u)
 		const size_t before = u->n_places;
 
 		u->is_complete = true;
-		if (dwfl_getthread_frames(t->dwfl, dwfl_pid(t->dwfl), see_frame, u) < 0)
+		u->is_beyond = false;
+		if (dwfl_getthread_frames(t->dwfl, dwfl_pid(t->dwfl), see_frame, u) < 0 || u->is_beyond)
 			u->is_complete = false;
 		continues = !u->is_complete && u->n_places > before && u->n_places < UNWIND_DEPTH &&
 			    leave_trampoline(u);

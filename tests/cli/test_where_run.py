@@ -373,6 +373,10 @@ def job_of(pid, runs):
     return job
 
 
+def children(pid):
+    return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def events_of(pid):
     links = []
     for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
@@ -390,7 +394,8 @@ def test_events_are_the_recorders_alone(tool, runs, tmp_path, option):
     process = tool.start(*line[1:], stdin=subprocess.PIPE)
     wait_for((tmp_path / "ready").exists, "the job runs")
     job = job_of(process.pid, runs)
-    assert (events_of(process.pid) > 0) == (option is not None) and events_of(job) == 0
+    recorders = [process.pid, *children(process.pid)]
+    assert (sum(events_of(pid) for pid in recorders if pid != job) > 0) == (option is not None) and events_of(job) == 0
     process.stdin.close()
     assert process.wait(30) == 0
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
@@ -429,10 +434,13 @@ def test_a_storm_that_is_not_read(tool, runs, tmp_path):
                               option="--where=fine")
     process = tool.start(*line[1:])
     wait_for((tmp_path / "ready").exists, "the job runs")
-    process.send_signal(signal.SIGSTOP)
+    stopped = [process.pid, *(pid for pid in children(process.pid) if pid != job_of(process.pid, runs))]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
     (tmp_path / "go").touch()
     wait_for((tmp_path / "done").exists, "the job touched all")
-    process.send_signal(signal.SIGCONT)
+    for pid in stopped:
+        os.kill(pid, signal.SIGCONT)
     assert process.wait(60) == 0
     where = runs.read(path)
     assert where.json["lost"] > 1000, str(where)

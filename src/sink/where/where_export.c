@@ -113,16 +113,19 @@ static void begin_profile(struct json *j, const char *name, uint64_t bytes)
 	json_key_array(j, "samples");
 }
 
-/* The sums of one process are view->sums[from] to [to - 1]. */
-static void put_process(
-	struct json *j, const struct where_view *view, size_t from, size_t to, uint32_t *chain)
+/* A profile of the sums of one process, view->sums[from] to [to - 1], and of parts that are no functions. */
+static void put_profile(struct json *j, const struct where_view *view, size_t from, size_t to,
+	const struct where_part *parts, size_t n_parts, uint32_t *chain)
 {
-	char name[WHERE_NAME_LEN];
+	char name[WHERE_NAME_LEN] = "[not of functions]";
 	uint64_t bytes = 0;
 
-	where_process_name(view, view->sums[from].process, name);
+	if (from < to)
+		where_process_name(view, view->sums[from].process, name);
 	for (size_t i = from; i < to; i++)
 		bytes += view->sums[i].bytes;
+	for (size_t i = 0; i < n_parts; i++)
+		bytes += parts[i].bytes;
 	begin_profile(j, name, bytes);
 	for (size_t i = from; i < to && !j->out->error; i++) {
 		json_array(j);
@@ -130,22 +133,6 @@ static void put_process(
 			json_int(j, (int64_t) chain[n]);
 		json_end(j);
 	}
-	json_end(j);
-	json_key_array(j, "weights");
-	for (size_t i = from; i < to; i++)
-		json_int(j, of_bytes(view->sums[i].bytes));
-	json_end(j);
-	json_end(j);
-}
-
-static void put_parts(
-	struct json *j, const struct where_view *view, const struct where_part *parts, size_t n_parts)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < n_parts; i++)
-		bytes += parts[i].bytes;
-	begin_profile(j, "[not of functions]", bytes);
 	for (size_t i = 0; i < n_parts; i++) {
 		json_array(j);
 		json_int(j, (int64_t) (view->n_functions + i));
@@ -153,10 +140,31 @@ static void put_parts(
 	}
 	json_end(j);
 	json_key_array(j, "weights");
+	for (size_t i = from; i < to; i++)
+		json_int(j, of_bytes(view->sums[i].bytes));
 	for (size_t i = 0; i < n_parts; i++)
 		json_int(j, of_bytes(parts[i].bytes));
 	json_end(j);
 	json_end(j);
+}
+
+/* A profile a process. Where there is one, it has all; else what is of none of them has its own. */
+static void put_profiles(struct json *j, const struct where_view *view, const struct where_part *parts,
+	size_t n_parts, uint32_t *chain)
+{
+	for (size_t from = 0, to; from < view->n_sums; from = to) {
+		to = from;
+		while (to < view->n_sums && view->sums[to].process == view->sums[from].process)
+			to++;
+
+		const bool is_only = from == 0 && to == view->n_sums;
+
+		put_profile(j, view, from, to, parts, is_only ? n_parts : 0, chain);
+		if (is_only)
+			return;
+	}
+	if (n_parts > 0)
+		put_profile(j, view, 0, 0, parts, n_parts, chain);
 }
 
 int where_speedscope(const struct where_view *view, struct buf *out)
@@ -176,14 +184,7 @@ int where_speedscope(const struct where_view *view, struct buf *out)
 	json_key_int(&j, "activeProfileIndex", 0);
 	put_frames(&j, view, parts, n_parts);
 	json_key_array(&j, "profiles");
-	for (size_t from = 0, to; from < view->n_sums; from = to) {
-		to = from;
-		while (to < view->n_sums && view->sums[to].process == view->sums[from].process)
-			to++;
-		put_process(&j, view, from, to, chain);
-	}
-	if (n_parts > 0)
-		put_parts(&j, view, parts, n_parts);
+	put_profiles(&j, view, parts, n_parts, chain);
 	json_end(&j);
 	json_end(&j);
 	(void) buf_str(out, "\n");

@@ -16,6 +16,8 @@ enum {
 	MOST_NAME = 60,
 	UNLIMITED = 4000,  /* columns, where the output is no terminal */
 	CALLERS = 3,
+	FUNCTION_NAME = 72, /* columns, also where there is room for more: templates have names of a page */
+	CALLER_NAME = 40,
 	LABEL = 9,
 	MOST_TEXT = 1 << 18,
 };
@@ -136,11 +138,15 @@ static void put_clean(const struct text *t, const char *text, struct buf *out)
 	(void) text_clean(text, t->options->utf8, out);
 }
 
-/* The mark of a cut stack is an ellipsis. */
-static void put_function(
-	const struct text *t, const struct where_function *f, const char *name, struct buf *out)
+/* Long names are shortened in the middle. The mark of a cut stack is an ellipsis. */
+static void put_function(const struct text *t, const struct where_function *f, const char *name, unsigned most,
+	struct buf *out)
 {
-	put_clean(t, f->is_cut && !t->options->utf8 ? "..." : name, out);
+	struct buf clean = BUF_INIT(1 << 20);
+
+	put_clean(t, f->is_cut && !t->options->utf8 ? "..." : name, &clean);
+	(void) text_shorten(clean.data, most, t->options->utf8, out);
+	buf_done(&clean);
 }
 
 /* "  < load_table < main": functions with names, plumbing left out; an ellipsis where the stack was cut. */
@@ -162,7 +168,7 @@ static void put_callers(const struct text *t, const struct where_line *line, str
 		if (n++ == CALLERS)
 			return;
 		(void) buf_str(out, n == 1 ? "  < " : " < ");
-		put_function(t, f, where_text_of(v, f->name), out);
+		put_function(t, f, where_text_of(v, f->name), CALLER_NAME, out);
 		last = function;
 	}
 }
@@ -201,7 +207,7 @@ static void add_line(struct text *t, const struct where_line *line)
 	(void) snprintf(row->cells[COLUMN_N], sizeof(cell_text), "%s", trace_count_text(line->n, n));
 	if (v->options.by <= WHERE_BY_STACK)
 		put_function(t, &v->functions[v->places[v->nodes[line->node].place].function],
-			where_line_name(v, line, name), &row->name);
+			where_line_name(v, line, name), FUNCTION_NAME, &row->name);
 	else
 		put_clean(t, where_line_name(v, line, name), &row->name);
 	put_place(t, line, &row->where);
