@@ -31,6 +31,12 @@ int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsign
 	return (int) syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
 }
 
+/* Kernel 3.17; ENOSYS before. */
+int memfd_create(const char *name, unsigned flags)
+{
+	return (int) syscall(SYS_memfd_create, name, flags);
+}
+
 void *reallocarray(void *block, size_t n, size_t size)
 {
 	size_t bytes;

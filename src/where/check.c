@@ -44,6 +44,9 @@ enum kind {
 	SHARED,
 };
 
+/* Instead of a sample's stratum. */
+static const uint32_t no_page = UINT32_MAX, no_bytes = UINT32_MAX - 1;
+
 struct mapping {
 	uint64_t start, end, offset, device, inode;
 	enum kind kind;
@@ -70,7 +73,7 @@ struct check {
 	size_t n_spans, cap_spans;
 	struct stratum *strata;
 	size_t n_strata, cap_strata;
-	uint32_t *found;           /* stratum of each sample; UINT32_MAX: none */
+	uint32_t *found;           /* stratum of each sample; or no_page, no_bytes */
 	size_t cap_found;
 	int64_t small, huge;       /* the stratum that small pages, and huge ones, go to; -1: a new one */
 	bool has_no_scan;          /* the kernel is older */
@@ -95,7 +98,8 @@ static enum kind kind_of(const struct mapping *m)
 	if (m->inode == 0)
 		return ANONYMOUS;
 	return has_prefix(m, "/dev/zero") || has_prefix(m, "/memfd:") || has_prefix(m, "/SYSV") ||
-			       has_prefix(m, "/dev/shm/") || has_prefix(m, "/anon_hugepage")
+			       has_prefix(m, "/dev/shm/") || has_prefix(m, "/anon_hugepage") ||
+			       has_prefix(m, "[anon_shmem:")
 		       ? SHARED
 		       : MAPPED_FILE;
 }
@@ -170,7 +174,7 @@ static uint64_t page_at(struct check *l, uint64_t address)
 	return page;
 }
 
-static bool is_huge(struct check *l, const struct mapping *m, uint64_t address)
+static int scan_huge(struct check *l, uint64_t address)
 {
 	struct scan_region region;
 	struct scan scan = {
@@ -182,13 +186,13 @@ static bool is_huge(struct check *l, const struct mapping *m, uint64_t address)
 		.all_of = SCAN_PRESENT | SCAN_HUGE,
 		.returned = SCAN_HUGE,
 	};
-	int n;
 
-	if (l->has_no_scan)
-		return m && m->has_huge;
-	n = ioctl(l->pagemap, SCAN, &scan);
-	l->has_no_scan = n < 0 && (errno == ENOTTY || errno == EINVAL);
-	return n > 0;
+	return ioctl(l->pagemap, SCAN, &scan);
+}
+
+static bool is_huge(struct check *l, const struct mapping *m, uint64_t address)
+{
+	return l->has_no_scan ? m && m->has_huge : scan_huge(l, address) > 0;
 }
 
 /* ---- strata ---------------------------------------------------------------------------------- */
@@ -268,22 +272,16 @@ static uint64_t check_part(struct check *l, const struct mapping *m, uint64_t st
 	for (uint64_t at = start; at < end;) {
 		const uint64_t chunk = (at / (PROBE_PAGES * PAGE) + 1) * PROBE_PAGES * PAGE,
 			       stop = chunk < end ? chunk : end;
-		uint64_t of_file, bytes = probe(l, at, stop, &of_file);
+		uint64_t of_file;
 
-		if (m->kind == SHARED)
-			bytes += of_file;
-		else
-			file += of_file;
-		resident += bytes;
+		resident += probe(l, at, stop, &of_file);
+		file += of_file;
 		at = stop;
 	}
 	huge = end - start == HUGE && resident == HUGE && m->kind == ANONYMOUS && is_huge(l, m, start);
 	if (huge)
 		l->result->huge += resident;
-	if (m->kind == SHARED)
-		l->result->shared += resident;
-	else
-		l->result->anonymous += resident;
+	l->result->anonymous += resident;
 	if (resident > 0)
 		add_span(l, start, end, resident, huge);
 	return file;
@@ -312,27 +310,40 @@ static void count_file(struct check *l, const struct mapping *m, uint64_t bytes)
 	f->n += f->list[f->n].name != NULL;
 }
 
-/* A block of shared memory that another process of this pass has counted is not counted again. */
-static bool is_counted(struct check *l, const struct mapping *m, uint64_t at)
+/* Marks of what is resident of shared memory, by the file's stretches of PROBE_PAGES: 32 of them a key. What a process of
+ * this pass has counted is not counted again; one that it only maps is another's. */
+static void check_shared(struct check *l, const struct mapping *m)
 {
-	const uint64_t key = (m->inode * 1000003 + m->device) * 1000003 + (at - m->start + m->offset) / HUGE;
-	uint32_t there;
+	const uint64_t bytes = PROBE_PAGES * PAGE, file = (m->inode * 1000003 + m->device) * 1000003;
+	uint64_t of_file;
 
-	if (map_get(l->o->shared, key, &there))
-		return true;
-	(void) map_put(l->o->shared, key, 1);
-	return false;
+	for (uint64_t at = m->start, stop; at < m->end; at = stop) {
+		const uint64_t offset = at - m->start + m->offset, n = offset / bytes;
+		uint32_t counted = 0;
+
+		stop = at + bytes - offset % bytes;
+		stop = stop < m->end ? stop : m->end;
+		(void) map_get(l->o->shared, file + n / 32, &counted);
+		if (counted >> n % 32 & 1)
+			continue;
+		if (probe(l, at, stop, &of_file) + of_file == 0)
+			continue;
+		(void) map_put(l->o->shared, file + n / 32, counted | UINT32_C(1) << n % 32);
+		l->result->shared += stop - at;
+		add_span(l, at, stop, stop - at, false);
+	}
 }
 
 static void check_mapping(struct check *l, const struct mapping *m)
 {
 	uint64_t file = 0;
 
-	for (uint64_t at = m->start; at < m->end;) {
+	if (m->kind == SHARED)
+		check_shared(l, m);
+	for (uint64_t at = m->start; m->kind != SHARED && at < m->end;) {
 		const uint64_t part = (at / HUGE + 1) * HUGE, stop = part < m->end ? part : m->end;
 
-		if (m->kind != SHARED || !is_counted(l, m, at))
-			file += check_part(l, m, at, stop);
+		file += check_part(l, m, at, stop);
 		at = stop;
 	}
 	if (m->end - m->start >= HUGE)
@@ -377,24 +388,26 @@ static uint32_t stratum_of(const struct check *l, uint64_t address)
 		else
 			high = middle;
 	}
-	return low < l->n_spans && l->spans[low].start <= address ? l->spans[low].stratum : UINT32_MAX;
+	return low < l->n_spans && l->spans[low].start <= address ? l->spans[low].stratum : no_bytes;
 }
 
-/* Which stratum each sample is in, if its page is still there. */
+/* Which stratum each sample is in, if its page is still there, or swapped out. */
 static void find_samples(struct check *l, const struct samples *samples)
 {
 	for (size_t i = 0; i < samples->n; i++) {
 		const struct sample *const s = samples->list[i];
 		uint64_t page;
 
-		l->found[i] = UINT32_MAX;
+		l->found[i] = no_page;
 		if (s->is_dead)
 			continue;
 		page = page_at(l, s->address);
 		if (page & (IS_PRESENT | IS_SWAPPED))
 			l->found[i] = stratum_of(l, s->address);
-		if (l->found[i] != UINT32_MAX)
+		if (l->found[i] < no_bytes)
 			l->strata[l->found[i]].n++;
+		else if (page & IS_PRESENT && page & IS_FILE)
+			l->found[i] = no_page; /* a file's, or shared memory that another process has counted */
 	}
 }
 
@@ -411,7 +424,7 @@ static void keep_newest(struct check *l, const struct samples *samples)
 		struct stratum *s;
 		uint64_t weight;
 
-		if (l->found[i - 1] == UINT32_MAX)
+		if (l->found[i - 1] >= no_bytes)
 			continue;
 		s = &l->strata[l->found[i - 1]];
 		weight = weight_of(l, s->is_huge);
@@ -419,7 +432,7 @@ static void keep_newest(struct check *l, const struct samples *samples)
 			s->used += weight;
 		} else {
 			s->n--;
-			l->found[i - 1] = UINT32_MAX;
+			l->found[i - 1] = no_page;
 		}
 	}
 }
@@ -433,10 +446,9 @@ static void divide(struct check *l, struct samples *samples)
 
 		s->is_checked = true;
 		s->bytes = 0;
-		if (l->found[i] == UINT32_MAX) {
-			s->is_dead = true;
-			continue;
-		}
+		s->is_dead = l->found[i] == no_page;
+		if (l->found[i] >= no_bytes)
+			continue; /* or swapped out, or between the probes: it may have bytes again */
 		stratum = &l->strata[l->found[i]];
 		share = (double) stratum->resident / (double) stratum->n;
 		most = (double) weight_of(l, stratum->is_huge) * (1 + 3 / sqrt((double) stratum->n));
@@ -497,6 +509,8 @@ int check_process(struct check *l, const struct check_options *options, struct s
 	l->pagemap = openat(options->proc, name, O_RDONLY | O_CLOEXEC);
 	if (l->pagemap < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
+	/* Before the mappings are read, of which smaps are needed then. */
+	l->has_no_scan = l->has_no_scan || (scan_huge(l, 0) < 0 && (errno == ENOTTY || errno == EINVAL));
 	r = options->by_samples ? 0 : measure(l);
 	if (options->by_samples) {
 		count_samples(l, samples);

@@ -33,6 +33,7 @@ struct sample {
 	uint32_t stack;        /* 0: not unwound yet */
 	bool is_dead, has_failed; /* failed: it could not be unwound */
 	bool is_checked, is_queued; /* queued: for the worker */
+	struct sample *twin;   /* an earlier one with an equal stack, which has it; NULL: none */
 	unsigned users;        /* lists that have it; the last one frees it */
 	struct record *record; /* until it was unwound */
 	size_t *raw_bytes;     /* of all samples with a record: where those of this one are counted */
@@ -64,7 +65,7 @@ struct check_options {
 	bool by_samples;
 	uint64_t most_bytes;
 	struct check_files *files;
-	struct map *shared;    /* blocks of shared memory that a process of this pass has counted */
+	struct map *shared;    /* of shared memory what processes of this pass have counted */
 };
 
 struct check_result {

@@ -17,7 +17,8 @@
 #include "where/lines.h"
 
 enum {
-	LINE_MOST = 64 << 20,     /* bytes that are kept of lines until a high is whole */
+	LINE_MOST = 1 << 19,      /* bytes of a line */
+	ROUNDS_MOST = 64,         /* of LINE_MOST bytes and their lines, at once */
 	ROWS_MOST = 1000000,
 	FILES_MOST = 20000,
 	START_MS = 3000,
@@ -54,7 +55,7 @@ struct where_feed *where_feed_new(const struct where_feed_options *options)
 	f->options = *options;
 	f->options.program = f->program = strdup(options->program);
 	f->fd = -1;
-	f->text = (struct buf) BUF_INIT(LINE_MOST);
+	f->text = (struct buf) BUF_INIT(2 * LINE_MOST);
 	(void) pthread_mutex_init(&f->lock, NULL);
 	if (!f->program) {
 		where_feed_free(f);
@@ -135,8 +136,11 @@ static int hear_first(struct where_feed *f, struct err *err)
 	while (n < sizeof(text) - 1 && (n == 0 || text[n - 1] != '\n')) {
 		const uint64_t now = clock_awake_ns();
 		struct pollfd wait = { .fd = f->fd, .events = POLLIN };
+		const int ready = now < until ? poll(&wait, 1, (int) ((until - now) / 1000000) + 1) : 0;
 
-		if (now >= until || poll(&wait, 1, (int) ((until - now) / 1000000) + 1) <= 0)
+		if (ready < 0 && errno == EINTR)
+			continue; /* by a signal, such as that of a child */
+		if (ready <= 0)
 			return err_set(err, -ETIMEDOUT, "hiwater-where does not respond");
 		if (recv(f->fd, text + n, 1, 0) != 1)
 			return err_set(err, -ECHILD, "hiwater-where ended");
@@ -373,7 +377,8 @@ static int pass_lines(struct where_feed *f, const struct where_sink *sink)
 	char *at = f->text.data, *end;
 	int r = 0;
 
-	while (r == 0 && f->text.len > 0 && (end = strchr(at, '\n'))) {
+	/* Not strchr: a NUL does not end the text. */
+	while (r == 0 && (end = memchr(at, '\n', f->text.len - (size_t) (at - f->text.data)))) {
 		*end = '\0';
 		r = on_line(f, at, sink);
 		at = end + 1;
@@ -388,33 +393,53 @@ static int pass_lines(struct where_feed *f, const struct where_sink *sink)
 	return r;
 }
 
-/* False: nothing more comes. */
-static bool receive(struct where_feed *f, int wait_ms)
+enum received {
+	ALL,    /* that there is */
+	SOME,   /* there may be more */
+	ENDED,  /* nothing more comes */
+};
+
+static enum received receive(struct where_feed *f, int wait_ms)
 {
 	char bytes[1 << 13];
 	ssize_t n;
 
 	if (f->fd < 0 || f->is_done)
-		return false;
+		return ENDED;
 	if (wait_ms > 0)
 		(void) poll(&(struct pollfd) { .fd = f->fd, .events = POLLIN }, 1, wait_ms);
-	while ((n = recv(f->fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0) {
+	while (f->text.len < LINE_MOST && (n = recv(f->fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0) {
 		if (buf_add(&f->text, bytes, (size_t) n) < 0)
-			return false;
-		if (f->text.len > LINE_MOST / 2)
-			return true;
+			return ENDED;
 	}
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return true;
-	(void) close(f->fd);
+	if (f->text.len >= LINE_MOST)
+		return SOME;
+	return n < 0 && (errno == EAGAIN || errno == EINTR) ? ALL : ENDED;
+}
+
+/* What is left has no end of a line. */
+static bool has_long_line(const struct where_feed *f)
+{
+	return f->text.len >= LINE_MOST;
+}
+
+static void hang_up(struct where_feed *f)
+{
+	if (f->fd >= 0)
+		(void) close(f->fd);
 	f->fd = -1;
-	return false;
+	if (!f->is_done && !f->is_silent)
+		set_note(f, "hiwater-where ended before the run; "
+			    "hiwater where has what it had found until then");
+	f->is_silent = true;
 }
 
 int where_feed_drain(void *feed, bool last, const struct where_sink *sink)
 {
 	const uint64_t until = clock_awake_ns() + last_wait_ns;
 	struct where_feed *f = feed;
+	enum received got;
+	unsigned rounds = 0;
 	int r = 0;
 
 	if (!__atomic_load_n(&f->has_begun, __ATOMIC_ACQUIRE))
@@ -424,15 +449,13 @@ int where_feed_drain(void *feed, bool last, const struct where_sink *sink)
 		(void) send(f->fd, "end\n", 4, MSG_NOSIGNAL | MSG_DONTWAIT);
 	}
 	do {
-		const bool goes_on = receive(f, last ? 100 : 0);
-
+		got = receive(f, last ? 100 : 0);
 		r = pass_lines(f, sink);
-		if (!goes_on && !f->is_done && !f->is_silent)
-			set_note(f, "hiwater-where ended before the run; "
-				    "hiwater where has what it had found until then");
-		f->is_silent = f->is_silent || !goes_on;
-		if (!goes_on)
+		if (got == ENDED || (r == 0 && has_long_line(f))) {
+			hang_up(f);
 			break;
-	} while (r == 0 && last && !f->is_done && clock_awake_ns() < until);
+		}
+	} while (r == 0 && !f->is_done &&
+		 (last ? clock_awake_ns() < until : got == SOME && ++rounds < ROUNDS_MOST));
 	return r;
 }

@@ -32,7 +32,7 @@ enum {
 	TICK_MS = 50,
 	PROCESSES = 4096,          /* of an attached tree */
 	CHECK_PERCENT_OF_10 = 7,    /* of the time that checks may take: 0.7 % */
-	SPOOL_FULL = 32 << 20,     /* bytes of stacks; then unwinding has no limit */
+	SPOOL_FULL = 20 << 20,     /* bytes of stacks; then unwinding has no limit */
 };
 static const uint64_t second_ns = 1000000000, check_start_ns = 100000000, settle_every_ns = 1000000000,
 		      send_every_ns = 5000000000,
@@ -410,6 +410,12 @@ int main(int argc, char **argv)
 		tree_begin(s.tree, s.pid, true);
 	(void) buf_printf(outbox_lines(s.outbox), "ready\t%u\t%d\n", events_ring_pages(s.events),
 		events_has_kernel(s.events));
+	if (!unwind_has_library()) {
+		(void) buf_str(outbox_lines(s.outbox), "note");
+		lines_text(outbox_lines(s.outbox),
+			"this build of hiwater-where has no libdw: functions have no names and no callers");
+		(void) buf_str(outbox_lines(s.outbox), "\n");
+	}
 	(void) outbox_send(s.outbox, 1000);
 	follow(&s);
 	if (!s.is_gone)

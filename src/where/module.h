@@ -68,5 +68,10 @@ size_t image_maps(struct image *i, size_t from, struct image_map *ret, size_t mo
 bool image_find(struct image *i, uint64_t address, struct image_map *ret);
 /* The lowest and highest address of code. */
 void image_range(struct image *i, uint64_t *ret_low, uint64_t *ret_high);
+/* Of what is code in a sample's copy of the stack, and where: samples with equal ones have equal stacks, nearly always (a
+ * stale word that differs costs another unwinding, and no more). */
+uint64_t image_fingerprint(struct image *i, const struct record *sample);
+/* Where the thread was: of a fault inside a system call, at its entry. */
+uint64_t record_place(const struct record *sample);
 /* A number of the image, of which no other has it. */
 uint64_t image_number(const struct image *i);

@@ -151,7 +151,7 @@ bool outbox_is_ready(const struct tree_high *high, struct worker *w)
 	bool is_ready = true;
 
 	for (size_t i = 0; i < high->n_shares; i++) {
-		struct sample *const s = high->shares[i].sample;
+		struct sample *const s = sample_first(high->shares[i].sample);
 
 		if (s->stack || s->has_failed)
 			continue;
@@ -185,11 +185,13 @@ static void gather(struct outbox *o, const struct tree_high *high)
 		o->cap_rows = high->n_shares;
 	}
 	for (size_t i = 0; i < high->n_shares; i++) {
-		const struct sample *const s = high->shares[i].sample;
+		struct sample *const sample = high->shares[i].sample;
+		const uint32_t stack = sample_first(sample)->stack;
 
-		if (s->stack)
-			o->rows[o->n_rows++] = (struct row) { s->stack, s->process, high->shares[i].bytes,
-				1 };
+		if (stack)
+			o->rows[o->n_rows++] = (struct row) {
+				stack, sample->process, high->shares[i].bytes, 1
+			};
 	}
 	if (o->n_rows == 0)
 		return;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/longfile.h"
 #include "base/map.h"
@@ -19,7 +20,7 @@ enum {
 	GROWN_PERCENT = 5,        /* since the last check: another is due */
 	KEPT_FDS = 2000,          /* of statm */
 	PIDS = 10000,
-	RAW_MOST = 64 << 20,      /* of stacks that are not unwound; further samples have no stack */
+	RAW_MOST = 40 << 20,      /* of stacks that are not unwound; further ones are not known */
 };
 static const uint64_t fallen_bytes = 4 << 20, least_bytes = 1 << 20;
 
@@ -46,8 +47,11 @@ struct process {
 	uint64_t anonymous, mapped; /* bytes, by statm */
 	uint64_t most;            /* of anonymous, since the last check */
 	size_t n_new;             /* samples since then */
-	uint64_t checked_rss;
+	bool is_missing;          /* its pages cannot be read: it ended, and its record is to come or was lost */
 	struct check_result checked;
+	uint64_t counted, checked_counted; /* bytes that the tree's total has of it; that of the check */
+	uint64_t growth;          /* bytes that it touched since the last tick, */
+	uint64_t grown_number;    /* by samples up to this number */
 };
 
 struct tree {
@@ -62,8 +66,13 @@ struct tree {
 	size_t n_pids;
 	uint64_t samples, lost, before;
 	size_t raw_bytes;
-	uint64_t total;           /* by the last sizes */
+	struct map twins;         /* from the fingerprint of a stack to the place, + 1, in firsts */
+	struct sample **firsts;   /* the first sample of each stack */
+	size_t n_firsts, cap_firsts;
+	uint64_t total;           /* by the last sizes, without processes that ended since */
+	uint64_t ticked_samples;  /* when they were read */
 	uint64_t checked_total, checked_ns;
+	uint64_t checked_left;    /* of checked_total, without processes that ended since */
 	bool has_checked, is_fallen;
 	/* the highest moment that is not settled: what was alive then still is */
 	struct {
@@ -100,6 +109,11 @@ void sample_unref(struct sample *s)
 		return;
 	forget_record(s);
 	free(s);
+}
+
+struct sample *sample_first(struct sample *s)
+{
+	return s->twin ? s->twin : s;
 }
 
 void sample_unwound(struct sample *s, uint32_t stack)
@@ -379,12 +393,11 @@ static void add_share(struct tree_high *h, size_t *cap, struct sample *s, uint64
  * weight. */
 static uint64_t bytes_of_new(const struct tree *t, size_t n)
 {
-	const uint64_t growth = t->best.total > t->checked_total ? t->best.total - t->checked_total : 0;
+	const uint64_t before = t->has_checked ? t->checked_left : 0;
+	const uint64_t growth = t->best.total > before ? t->best.total - before : 0;
 	const uint64_t weight = (uint64_t) t->options.period * PAGE;
 	const double share = n ? (double) growth / (double) n : 0;
 
-	if (!t->has_checked)
-		return weight;
 	return share < (double) weight ? (uint64_t) share : weight;
 }
 
@@ -405,7 +418,7 @@ void tree_settle(struct tree *t)
 	h->lost = t->lost;
 	h->is_new = true;
 	for (size_t i = 0; i < t->n; i++) {
-		for (size_t k = 0; k < t->list[i]->samples.n; k++) {
+		for (size_t k = 0; k < t->list[i]->samples.n && !t->list[i]->is_missing; k++) {
 			const struct sample *const s = t->list[i]->samples.list[k];
 
 			n_new += !s->is_dead && !s->is_checked && s->number <= t->best.samples;
@@ -415,6 +428,8 @@ void tree_settle(struct tree *t)
 	for (size_t i = 0; i < t->n; i++) {
 		const struct process *const p = t->list[i];
 
+		if (p->is_missing)
+			continue;
 		h->huge_bytes += p->checked.huge;
 		for (size_t k = 0; k < p->files.n; k++)
 			add_file(h, &p->files.list[k]);
@@ -448,13 +463,15 @@ static void check_one(struct tree *t, struct process *p, struct map *shared)
 
 	if (check_process(t->check, &options, &p->samples, &result) < 0) {
 		check_files_done(&files);
-		return; /* it ended: its record comes */
+		p->most = p->anonymous; /* else it has fallen at every tick */
+		p->is_missing = p->anonymous + p->mapped == 0;
+		return;
 	}
+	p->is_missing = false;
 	check_files_done(&p->files);
 	p->files = files;
 	p->checked = result;
 	p->n_new = 0;
-	p->checked_rss = p->anonymous + p->mapped;
 	p->most = p->anonymous;
 	drop_dead(&p->samples);
 }
@@ -474,9 +491,11 @@ static void check(struct tree *t, uint64_t now_ns)
 		}
 	}
 	map_done(&shared);
+	for (size_t i = 0; i < t->n; i++)
+		t->list[i]->checked_counted = t->list[i]->counted;
 	t->has_checked = true;
 	t->is_fallen = false;
-	t->checked_total = t->total;
+	t->checked_total = t->checked_left = t->total;
 	t->checked_ns = now_ns;
 }
 
@@ -502,7 +521,10 @@ uint64_t tree_tick(struct tree *t, uint64_t now_ns, uint64_t credit_ns)
 		if (!p->has_executed)
 			continue;
 		read_size(t, p);
-		total += own_bytes(t, p);
+		p->counted = own_bytes(t, p);
+		p->growth = 0;
+		p->grown_number = t->samples;
+		total += p->counted;
 		if (p->mapped > mapped)
 			mapped = p->mapped;
 		if (p->anonymous > p->most)
@@ -511,6 +533,7 @@ uint64_t tree_tick(struct tree *t, uint64_t now_ns, uint64_t credit_ns)
 	}
 	total += mapped;
 	t->total = total;
+	t->ticked_samples = t->samples;
 	if (!t->is_fallen)
 		raise_best(t, total, now_ns);
 
@@ -559,6 +582,22 @@ static uint32_t number_of(struct tree *t, struct process *p)
 	return p->number;
 }
 
+/* One with an equal stack; NULL: there is none, and the sample becomes the first. */
+static struct sample *find_twin(struct tree *t, struct process *p, struct sample *s)
+{
+	const uint64_t key = image_fingerprint(p->image, s->record);
+	uint32_t place;
+
+	if (map_get(&t->twins, key, &place))
+		return t->firsts[place - 1];
+	if (vec_reserve(&t->firsts, &t->cap_firsts, t->n_firsts, sizeof(struct sample *), WHERE_STACKS) == 0 &&
+		map_put(&t->twins, key, (uint32_t) t->n_firsts + 1) == 0) {
+		sample_ref(s);
+		t->firsts[t->n_firsts++] = s;
+	}
+	return NULL;
+}
+
 static void on_sample(struct tree *t, struct process *p, struct record *r)
 {
 	struct sample *const s = calloc(1, sizeof(*s));
@@ -568,8 +607,6 @@ static void on_sample(struct tree *t, struct process *p, struct record *r)
 		free(r);
 		return;
 	}
-	if (t->raw_bytes > RAW_MOST) /* the stack is not known then, its innermost frame is */
-		r->sample.stack_bytes = 0;
 	*s = (struct sample) {
 		.time_ns = r->time_ns,
 		.address = r->sample.address,
@@ -582,22 +619,50 @@ static void on_sample(struct tree *t, struct process *p, struct record *r)
 	};
 	t->raw_bytes += r->sample.stack_bytes;
 	p->n_new++;
+	s->twin = find_twin(t, p, s);
+	if (s->twin) {
+		forget_record(s);
+	} else if (t->raw_bytes > RAW_MOST) { /* its innermost frame is known then, and no more */
+		t->raw_bytes -= r->sample.stack_bytes;
+		r->sample.stack_bytes = 0;
+	}
+}
+
+/* What was touched since sizes were last read. What was touched before, too, was freed meanwhile. */
+static uint64_t growth_of(const struct tree *t, struct process *p)
+{
+	const uint64_t weight = (uint64_t) t->options.period * PAGE;
+	struct map seen = { 0 };
+	uint32_t there;
+
+	if (p->samples.n == 0 || p->samples.list[p->samples.n - 1]->number <= p->grown_number)
+		return p->growth;
+	p->grown_number = p->samples.list[p->samples.n - 1]->number;
+	p->growth = 0;
+	for (size_t i = 0; i < p->samples.n; i++) {
+		const struct sample *const s = p->samples.list[i];
+
+		if (map_get(&seen, s->address / weight, &there))
+			continue;
+		(void) map_put(&seen, s->address / weight, 1);
+		if (s->number > t->ticked_samples)
+			p->growth += weight;
+	}
+	map_done(&seen);
+	return p->growth;
 }
 
 /* Growth since sizes were last read is not in any size that was read: samples stand for it. */
 static void settle_before_loss(struct tree *t, const struct process *p)
 {
+	uint64_t growth = 0;
+
 	if (p->samples.n == 0)
 		return;
-	if (!t->is_fallen && p->n_new > 0) {
-		const uint64_t new = (t->samples - t->best.samples) * t->options.period * PAGE;
-
-		if (t->best.is_open && t->samples > t->best.samples)
-			raise_best(t, t->best.total + new, p->samples.list[p->samples.n - 1]->time_ns);
-		else if (!t->best.is_open && t->n_highs == 0)
-			raise_best(t, t->samples * t->options.period * PAGE,
-				p->samples.list[p->samples.n - 1]->time_ns);
-	}
+	for (size_t i = 0; i < t->n && !t->is_fallen; i++)
+		growth += t->list[i]->has_executed ? growth_of(t, t->list[i]) : 0;
+	if (growth > 0)
+		raise_best(t, t->total + growth, p->samples.list[p->samples.n - 1]->time_ns);
 	tree_settle(t);
 }
 
@@ -636,7 +701,17 @@ static void pass_samples(struct process *from, struct process *to)
 	free(to->samples.list);
 	from->samples = (struct samples) { .list = NULL };
 	to->samples = all;
-	to->most = 0;
+	to->most = to->grown_number = 0;
+}
+
+/* An heir has what both had. */
+static void forget_size(struct tree *t, struct process *p, const struct process *heir)
+{
+	if (!heir) {
+		t->total -= p->counted < t->total ? p->counted : t->total;
+		t->checked_left -= p->checked_counted < t->checked_left ? p->checked_counted : t->checked_left;
+	}
+	p->counted = p->checked_counted = p->growth = 0;
 }
 
 static void on_process_end(struct tree *t, struct process *p)
@@ -646,6 +721,7 @@ static void on_process_end(struct tree *t, struct process *p)
 
 	if (heir)
 		pass_samples(p, heir);
+	forget_size(t, p, heir);
 	map_remove(&t->places, (uint64_t) p->pid);
 	t->list[p->place] = t->list[--t->n];
 	t->list[p->place]->place = p->place;
@@ -666,6 +742,7 @@ static void on_process_exec(struct tree *t, struct process *p)
 
 	if (heir)
 		pass_samples(p, heir);
+	forget_size(t, p, heir);
 	drop_samples(&p->samples);
 	check_files_done(&p->files);
 	leave_family(p);
@@ -849,6 +926,10 @@ void tree_free(struct tree *t)
 		high_done(&t->highs[i]);
 	for (size_t i = 0; i < t->n; i++)
 		free_process(t->list[i]);
+	for (size_t i = 0; i < t->n_firsts; i++)
+		sample_unref(t->firsts[i]);
+	free(t->firsts);
+	map_done(&t->twins);
 	map_done(&t->places);
 	free(t->list);
 	free(t->processes);
@@ -928,10 +1009,8 @@ size_t tree_raw_bytes(const struct tree *t)
 
 void tree_each_raw(struct tree *t, void (*see)(void *ctx, struct sample *s), void *ctx)
 {
-	for (size_t i = 0; i < t->n; i++) {
-		for (size_t k = 0; k < t->list[i]->samples.n; k++) {
-			if (t->list[i]->samples.list[k]->record)
-				see(ctx, t->list[i]->samples.list[k]);
-		}
+	for (size_t i = 0; i < t->n_firsts; i++) {
+		if (t->firsts[i]->record)
+			see(ctx, t->firsts[i]);
 	}
 }

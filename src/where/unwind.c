@@ -35,7 +35,7 @@ struct unwind {
 	size_t n_frames, cap_frames;
 	struct where_stack *stacks;
 	size_t n_stacks, cap_stacks;
-	struct map frame_places, stack_places, seen; /* seen: of a hash of what a stack's copy has of code */
+	struct map frame_places, stack_places;
 	/* the stack that is unwound */
 	const struct record *sample;
 	uint64_t registers[EVENTS_REGISTERS]; /* numbers as DWARF has them */
@@ -50,14 +50,12 @@ struct unwind {
 /* Registers: the numbers of DWARF, and those of perf. */
 #if defined(__x86_64__)
 enum {
-	PERF_IP = 8,
 	DWARF_SP = 7,
 	DWARF_REGISTERS = 17,
 };
 static const int perf_number[DWARF_REGISTERS] = { 0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8 };
 #elif defined(__aarch64__)
 enum {
-	PERF_IP = 32,
 	DWARF_SP = 31,
 	DWARF_REGISTERS = 32,
 };
@@ -66,7 +64,6 @@ static const int perf_number[DWARF_REGISTERS] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 
 	20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31 };
 #else
 enum {
-	PERF_IP = 0,
 	DWARF_SP = 0,
 	DWARF_REGISTERS = 1,
 };
@@ -396,38 +393,13 @@ bool unwind_has_library(void)
 
 /* ---- a sample -------------------------------------------------------------------------------- */
 
-/* Equal words of code at equal places of the copy have an equal stack, nearly always: a stale word
- * that differs costs another unwinding, and no more. */
-static uint64_t fingerprint(const struct unwind *u)
-{
-	const unsigned char *const stack = u->sample->sample.stack;
-	uint64_t low, high, h = mix(image_number(u->image), u->ip);
-
-	image_range(u->image, &low, &high);
-	for (size_t i = 0; i + 8 <= u->sample->sample.stack_bytes; i += 8) {
-		uint64_t word;
-
-		memcpy(&word, stack + i, sizeof(word));
-		if (word >= low && word < high)
-			h = mix(mix(h, i), word);
-	}
-	return h;
-}
-
 uint32_t unwind_stack(struct unwind *u, struct image *image, const struct record *sample)
 {
-	uint64_t key;
-	uint32_t number;
-
 	u->sample = sample;
 	u->image = image;
 	u->n_places = 0;
 	u->is_complete = false;
-	/* Of a fault inside a system call the registers are those at its entry. */
-	u->ip = sample->sample.has_registers ? sample->sample.registers[PERF_IP] : sample->sample.ip;
-	key = fingerprint(u);
-	if (map_get(&u->seen, key, &number))
-		return number;
+	u->ip = record_place(sample);
 	for (int i = 0; i < DWARF_REGISTERS; i++)
 		u->registers[i] = sample->sample.registers[perf_number[i]];
 #ifdef __aarch64__
@@ -438,10 +410,7 @@ uint32_t unwind_stack(struct unwind *u, struct image *image, const struct record
 		unwind_native(u);
 	if (u->n_places == 0)
 		u->places[u->n_places++] = u->ip;
-	number = number_of_stack(u);
-	if (number)
-		(void) map_put(&u->seen, key, number);
-	return number;
+	return number_of_stack(u);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -459,7 +428,6 @@ void unwind_free(struct unwind *u)
 		close_tables(&u->tables[i]);
 	map_done(&u->frame_places);
 	map_done(&u->stack_places);
-	map_done(&u->seen);
 	free(u->frames);
 	free(u->stacks);
 	free(u);

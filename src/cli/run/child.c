@@ -223,17 +223,23 @@ static pid_t start_in_place(const struct launch *launch, char **script, int pipe
 	return pid;
 }
 
-/* A copy of hiwater that waits at the gate: what is opened of it by then is the job's from its exec on. */
-static pid_t start_held(const struct launch *launch, char **script, int pipe, const int gate[2])
+/* In a copy of hiwater that is held: waits at the gate. What is opened of it by then is the job's from its exec on. */
+static void wait_at(const int gate[2])
 {
-	const pid_t pid = fork();
 	char opened;
 
-	if (pid != 0)
-		return pid;
 	(void) close(gate[1]);
 	while (read(gate[0], &opened, 1) < 0 && errno == EINTR)
 		;
+}
+
+static pid_t start_held(const struct launch *launch, char **script, int pipe, const int gate[2])
+{
+	const pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	wait_at(gate);
 	become(launch, script, pipe);
 }
 
@@ -249,7 +255,7 @@ static int open_gate(const struct launch *launch, pid_t pid, int gate)
 	return r;
 }
 
-static pid_t start_in_cgroup(const struct launch *launch, char **script, int pipe)
+static pid_t start_in_cgroup(const struct launch *launch, char **script, int pipe, const int gate[2])
 {
 #ifdef SYS_clone3
 	struct clone_args args;
@@ -260,13 +266,17 @@ static pid_t start_in_cgroup(const struct launch *launch, char **script, int pip
 	args.exit_signal = SIGCHLD;
 	args.cgroup = (uint64_t) launch->cgroup_dir;
 	pid = (pid_t) syscall(SYS_clone3, &args, sizeof(args));
-	if (pid == 0)
+	if (pid == 0) {
+		if (launch->hold)
+			wait_at(gate);
 		become(launch, script, pipe);
+	}
 	return pid;
 #else
 	(void) launch;
 	(void) script;
 	(void) pipe;
+	(void) gate;
 	errno = ENOSYS;
 	return -1;
 #endif
@@ -326,7 +336,7 @@ int child_start(const struct launch *launch, pid_t *ret_pid, bool *ret_forked)
 	autoclose int gate_out = gate[1];
 
 	lower_process_limit(launch);
-	pid = into           ? start_in_cgroup(launch, script, writer)
+	pid = into           ? start_in_cgroup(launch, script, writer, gate)
 	      : launch->hold ? start_held(launch, script, writer, gate)
 			     : start_in_place(launch, script, writer);
 	error = errno;
@@ -335,7 +345,7 @@ int child_start(const struct launch *launch, pid_t *ret_pid, bool *ret_forked)
 		return -error;
 	*ret_forked = true;
 	(void) close(take_fd(writer));
-	if (launch->hold && !into)
+	if (launch->hold)
 		held = open_gate(launch, pid, gate_out);
 	error = read_error(reader, &stop);
 	if (held < 0) {
