@@ -17,6 +17,7 @@
 #include "cli/doctor_rates.h"
 #include "cli/doctor_overview.h"
 #include "cli/doctor_trace.h"
+#include "cli/doctor_where.h"
 #include "cli/programs.h"
 #include "cli/terminal.h"
 
@@ -254,20 +255,25 @@ static size_t text_width(void)
 								      : width;
 }
 
-/* Another machine's files do not say what could be followed there. */
-static void add_trace(struct buf *out, struct json *j)
+/* Another machine's files do not say what could be followed and sampled there. */
+static void add_inside(struct buf *out, struct json *j)
 {
 	struct doctor_trace trace;
+	struct doctor_where where;
 
 	if (arg_doctor.root)
 		return;
 	doctor_trace_find(&trace);
+	doctor_where_find(&where);
 	if (j) {
 		doctor_trace_json(&trace, j);
+		doctor_where_json(&where, j);
 		return;
 	}
 	(void) buf_str(out, "\n");
 	doctor_trace_text(&trace, text_width(), out);
+	(void) buf_str(out, "\n");
+	doctor_where_text(&where, text_width(), out);
 }
 
 static void add_text(struct buf *out, const struct report *r, const char *machine)
@@ -289,7 +295,7 @@ static void add_text(struct buf *out, const struct report *r, const char *machin
 	(void) buf_str(out, "\n");
 	add_two_columns(out, 0, total.data, width + 1, "", width);
 	buf_done(&total);
-	add_trace(out, NULL);
+	add_inside(out, NULL);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -346,7 +352,7 @@ static void add_json(struct buf *out, const struct report *r, const char *machin
 		json_end(j);
 	}
 	json_end(j);
-	add_trace(out, j);
+	add_inside(out, j);
 	json_end(j);
 	(void) buf_str(out, "\n");
 }

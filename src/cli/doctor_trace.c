@@ -12,9 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/columns.h"
 #include "cli/programs.h"
-#include "cli/terminal.h"
 
 #define LIBRARY "libhiwater-trace.so"
 
@@ -110,20 +108,6 @@ static bool has_text(const char *path, const char *text)
 	return ret;
 }
 
-static void say(struct doctor_trace_row *row, bool available, const char *remedy, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
-
-static void say(struct doctor_trace_row *row, bool available, const char *remedy, const char *format, ...)
-{
-	va_list ap;
-
-	row->available = available;
-	row->remedy = remedy;
-	va_start(ap, format);
-	(void) vsnprintf(row->text, sizeof(row->text), format, ap);
-	va_end(ap);
-}
-
 /* ---- the rows --------------------------------------------------------------------------------- */
 
 static const char *value_of(const char *variable)
@@ -133,26 +117,26 @@ static const char *value_of(const char *variable)
 	return value && *value ? value : NULL;
 }
 
-static void nvtx(struct doctor_trace_row *row)
+static void nvtx(struct doctor_row *row)
 {
 	const char *other = value_of("NVTX_INJECTION64_PATH");
 
 	row->what = "ranges (NVTX)";
 	if (other)
-		say(row, true, "", "after that of another tool, which is called first: %s", other);
+		doctor_row_set(row, true, "", "after that of another tool, which is called first: %s", other);
 	else
-		say(row, true, "", "%s, in any library that emits NVTX", LIBRARY);
+		doctor_row_set(row, true, "", "%s, in any library that emits NVTX", LIBRARY);
 }
 
-static void itt(struct doctor_trace_row *row)
+static void itt(struct doctor_row *row)
 {
 	const char *other = value_of("INTEL_LIBITTNOTIFY64");
 
 	row->what = "ranges (ITT)";
 	if (other)
-		say(row, false, "unset INTEL_LIBITTNOTIFY64", "another tool follows ITT: %s", other);
+		doctor_row_set(row, false, "unset INTEL_LIBITTNOTIFY64", "another tool follows ITT: %s", other);
 	else
-		say(row, true, "", "%s: PyTorch, oneDNN, TBB", LIBRARY);
+		doctor_row_set(row, true, "", "%s: PyTorch, oneDNN, TBB", LIBRARY);
 }
 
 /* The platforms that the loader would load, by their files: "pocl, nvidia". */
@@ -179,44 +163,44 @@ static size_t list_platforms(char *ret, size_t size)
 	return n;
 }
 
-static void opencl(struct doctor_trace_row *row)
+static void opencl(struct doctor_row *row)
 {
 	char path[PATH_MAX], platforms[512];
 
 	row->what = "OpenCL";
 	if (!find_library("libOpenCL.so.1", path))
-		say(row, false, "", "no OpenCL here (no libOpenCL.so.1)");
+		doctor_row_set(row, false, "", "no OpenCL here (no libOpenCL.so.1)");
 	else if (!has_text(path, "OPENCL_LAYERS"))
-		say(row, false, "install a loader with layers (ocl-icd 2.3, or Khronos's)",
+		doctor_row_set(row, false, "install a loader with layers (ocl-icd 2.3, or Khronos's)",
 			"the loader %s knows no layers", path);
 	else if (list_platforms(platforms, sizeof(platforms)) == 0)
-		say(row, false, "install the vendor's OpenCL runtime", "no OpenCL platform in /etc/OpenCL/vendors");
+		doctor_row_set(row, false, "install the vendor's OpenCL runtime", "no OpenCL platform in /etc/OpenCL/vendors");
 	else
-		say(row, true, "", "a layer of %s; platforms: %s", path, platforms);
+		doctor_row_set(row, true, "", "a layer of %s; platforms: %s", path, platforms);
 }
 
-static void cuda(struct doctor_trace_row *row)
+static void cuda(struct doctor_row *row)
 {
 	const char *other = value_of("CUDA_INJECTION64_PATH");
 	char path[PATH_MAX], file[PATH_MAX];
 
 	row->what = "CUDA";
 	if (!find_library("libcuda.so.1", path))
-		say(row, false, "", "no CUDA driver here (no libcuda.so.1)");
+		doctor_row_set(row, false, "", "no CUDA driver here (no libcuda.so.1)");
 	else if (other)
-		say(row, false, "unset CUDA_INJECTION64_PATH", "another tool follows CUDA: %s", other);
+		doctor_row_set(row, false, "unset CUDA_INJECTION64_PATH", "another tool follows CUDA: %s", other);
 	else if (!find_cupti(path))
-		say(row, false,
+		doctor_row_set(row, false,
 			"none if the program brings its own (PyTorch does); else install the CUDA toolkit, or pip install nvidia-cuda-cupti",
 			"no libcupti in the usual folders and in this virtual environment");
 	else
-		say(row, true, "", "CUPTI, %s", realpath(path, file) ? file : path);
+		doctor_row_set(row, true, "", "CUPTI, %s", realpath(path, file) ? file : path);
 }
 
 void doctor_trace_find(struct doctor_trace *ret)
 {
 	static void (*const finders[DOCTOR_TRACE_ROWS])(
-		struct doctor_trace_row *row) = { nvtx, itt, opencl, cuda };
+		struct doctor_row *row) = { nvtx, itt, opencl, cuda };
 	char path[PATH_MAX], why[PROGRAM_WHY_LEN];
 
 	*ret = (struct doctor_trace) { 0 };
@@ -225,62 +209,22 @@ void doctor_trace_find(struct doctor_trace *ret)
 	if (program_find(LIBRARY, path, sizeof(path)) == 0)
 		return;
 	program_why_not(LIBRARY, why, sizeof(why));
-	(void) snprintf(ret->lacks, sizeof(ret->lacks), "%.2000s", why);
+	(void) snprintf(ret->lacks, sizeof(ret->lacks), "%.1000s", why);
 	for (size_t i = 0; i < DOCTOR_TRACE_ROWS; i++)
-		say(&ret->rows[i], false, "install hiwater with " LIBRARY, "%s", ret->lacks);
+		doctor_row_set(&ret->rows[i], false, "install hiwater with " LIBRARY, "%s", ret->lacks);
 }
 
 /* ---- text and JSON ------------------------------------------------------------------------------ */
 
 void doctor_trace_text(const struct doctor_trace *t, size_t width, struct buf *out)
 {
-	static const struct table_column columns[] = {
-		{ .head = "RUN --TRACE", .is_left = true },
-		{ .head = "HERE", .is_left = true },
-		{ .head = "HOW, OR WHY NOT", .is_left = true, .least = 12 },
-	};
-	struct table table;
-
-	if (t->lacks[0]) {
-		struct buf text = BUF_INIT(2 * DOCTOR_TRACE_TEXT);
-
-		(void) buf_printf(&text, "hiwater run --trace is not available: %s.", t->lacks);
-		if (!text.error)
-			add_two_columns(out, 0, text.data, width + 1, "", width);
-		buf_done(&text);
-		return;
-	}
-	table_init(&table, columns, sizeof(columns) / sizeof(*columns), terminal_is_utf8());
-	for (size_t i = 0; i < DOCTOR_TRACE_ROWS; i++) {
-		table_cell(&table, t->rows[i].what);
-		table_cell(&table, t->rows[i].available ? "yes" : "no");
-		table_cell(&table, t->rows[i].text);
-	}
-	(void) table_put(&table, (unsigned) width, out);
-	table_done(&table);
-	for (size_t i = 0; i < DOCTOR_TRACE_ROWS; i++) {
-		struct buf remedy = BUF_INIT(4096);
-
-		(void) buf_printf(&remedy, "To follow %s: %s.", t->rows[i].what, t->rows[i].remedy);
-		if (*t->rows[i].remedy && !remedy.error)
-			add_two_columns(out, 0, remedy.data, width + 1, "", width);
-		buf_done(&remedy);
-	}
+	if (t->lacks[0])
+		doctor_rows_lack("hiwater run --trace", t->lacks, width, out);
+	else
+		doctor_rows_text(t->rows, DOCTOR_TRACE_ROWS, "RUN --TRACE", "To follow", width, out);
 }
 
 void doctor_trace_json(const struct doctor_trace *t, struct json *j)
 {
-	json_key_array(j, "trace");
-	for (size_t i = 0; i < DOCTOR_TRACE_ROWS; i++) {
-		const struct doctor_trace_row *row = &t->rows[i];
-
-		json_object(j);
-		json_key_str(j, "what", row->what);
-		json_key_bool(j, "available", row->available);
-		json_key_text(j, "how", row->available ? row->text : "");
-		json_key_text(j, "why_not", row->available ? "" : row->text);
-		json_key_text(j, "remedy", row->remedy);
-		json_end(j);
-	}
-	json_end(j);
+	doctor_rows_json(t->rows, DOCTOR_TRACE_ROWS, "trace", j);
 }

@@ -5,24 +5,15 @@
  */
 #pragma once
 
-#include <stddef.h>
-
-#include "base/buf.h"
-#include "base/json.h"
+#include "cli/doctor_rows.h"
 
 enum {
 	DOCTOR_TRACE_ROWS = 4,
-	DOCTOR_TRACE_TEXT = 2048
 };
 
 struct doctor_trace {
-	struct doctor_trace_row {
-		const char *what;  /* "ranges (NVTX)" */
-		bool available;
-		char text[DOCTOR_TRACE_TEXT]; /* how, or why not */
-		const char *remedy;           /* "": none is known, or none is needed */
-	} rows[DOCTOR_TRACE_ROWS];
-	char lacks[DOCTOR_TRACE_TEXT];        /* why nothing can be followed; "": something can */
+	struct doctor_row rows[DOCTOR_TRACE_ROWS];
+	char lacks[DOCTOR_ROW_TEXT]; /* why nothing can be followed; "": something can */
 };
 
 void doctor_trace_find(struct doctor_trace *ret);

@@ -178,39 +178,46 @@ static const struct opt opts[] = {
 };
 
 static const char *const prose[] = {
-	"Prints which functions first touched the memory that was resident at the peak of a job, if it was "
-	"run with hiwater run --where: "
-	"over all of its processes, in any language. The lines add up to the RAM peak that hiwater show "
-	"prints.",
-	"A line has the innermost function outside the plumbing: the C library, allocators, operator new "
-	"and namespace std, memset and "
-	"memcpy, the allocators of interpreters; --self shows these too. Its callers follow it. total is "
-	"the memory of all stacks "
-	"with that function. +- is one sigma of the sampling, n the number of samples. A function without "
-	"a name is its library and "
-	"an offset.",
-	"[touched by the kernel...] is what no sample stands for: mostly memory that a system call filled. "
-	"[mapped files] are pages of "
-	"files, such as libraries. [before hiwater came] was resident before hiwater attach.",
-	"First touched is not owned: memory that was freed and used again counts for the function that "
-	"touched it first.",
-	"--to folded writes a line for each stack, for flamegraph.pl; speedscope and pprof are for these "
-	"programs; svg is a flame graph in "
-	"one file, in which a click zooms. Sizes are in bytes, and add up to the peak as well.",
-	"RUN may be a job of several ranks: a folder with their recordings, or slurm:JOB; their peaks are "
-	"added.",
-	"The exit status is 0, 1 if there is no such run, it was not sampled or cannot be read or written, "
-	"2 for an invalid command line.",
+	"Prints which functions first touched the memory that was resident at the peak of a job, if it was run with "
+	"hiwater run --where: over all of its processes, in any language. The lines add up to the RAM peak that hiwater "
+	"show prints.",
+	"A line has the innermost function outside the plumbing: the C library, allocators, operator new and namespace std, "
+	"memset and memcpy, the allocators of interpreters; --self shows these too. Its callers follow it; < … is a stack "
+	"that was cut. total is the memory of all stacks with that function. +- is one sigma of the sampling, n the number of "
+	"samples. A function without a name is its library and an offset.",
+	"[touched by the kernel...] is what no sample stands for: mostly memory that a system call filled, or that mremap or a "
+	"large realloc moved. [mapped files] are pages of files, such as libraries. [before hiwater came] was resident before "
+	"hiwater attach.",
+	"First touched is not owned: memory that was freed and used again counts for the function that touched it first. What "
+	"was given back before the peak does not count. This is no list of allocations and no leak detector.",
+	"hiwater run --where samples 1 of 64 page faults, with 16 KiB of the stack: a sample stands for 256 KiB, or for 128 MiB "
+	"of huge pages. --where=fine samples 1 of 16, --where=stack=SIZE copies more or less of the stack, 1K to 64K. "
+	"--where=python sets PYTHONPERFSUPPORT=1 for the job: Python 3.12 or later names its functions then, and calls them more "
+	"slowly. The words are combined with commas. hiwater attach --where begins with a process that runs, and in Python "
+	"track(where=True).",
+	"No root is needed up to kernel.perf_event_paranoid=2, but at 2 faults in system calls are seen only with CAP_PERFMON. "
+	"Containers forbid the sampling unless their seccomp profile allows perf_event_open. Setuid programs and those that the "
+	"user cannot read are not sampled. hiwater doctor says what holds here, and the remedy.",
+	"--to folded writes a line for each stack, for flamegraph.pl; speedscope and pprof are for these programs; svg is a flame "
+	"graph in one file, in which a click zooms. Sizes are in bytes, and add up to the peak as well. hiwater compare --where "
+	"compares two runs by function.",
+	"RUN may be a job of several ranks: a folder with their recordings, or slurm:JOB; their peaks are added.",
+	"The exit status is 0, 1 if there is no such run, it was not sampled or cannot be read or written, 2 for an invalid "
+	"command line.",
 	NULL,
 };
 
 static const char *const examples[] = {
+	"hiwater run --where -- ./train",
+	"sample the page faults of a job",
 	"hiwater where",
 	"the last run: the functions that touched most of its memory",
 	"hiwater where --by library 12",
 	"run 12, by library",
 	"hiwater where --total --under 'load_.*'",
 	"only what functions with load_ in their names, and those that they called, touched",
+	"hiwater where --by line --top 5",
+	"by line of the source, also of functions that the compiler inlined",
 	"hiwater where --to svg -o where.svg",
 	"a flame graph",
 	"hiwater where --json last | jq '.rows[0]'",

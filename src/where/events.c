@@ -186,6 +186,20 @@ static int open_rings(struct events *e, pid_t tid)
 	return e->n_rings > 0 ? 0 : -ENODEV;
 }
 
+unsigned events_ring_most(void)
+{
+	unsigned pages = RING_PAGES;
+
+	while (pages > RING_LEAST && pages * sysconf(_SC_NPROCESSORS_CONF) > RINGS_PAGES)
+		pages /= 2;
+	return pages;
+}
+
+bool events_has_registers(void)
+{
+	return REGISTERS != 0;
+}
+
 int events_open(pid_t tid, const struct events_options *options, struct events **ret, struct err *err)
 {
 	struct events *e = calloc(1, sizeof(*e));
@@ -194,9 +208,7 @@ int events_open(pid_t tid, const struct events_options *options, struct events *
 	if (!e)
 		return err_set(err, -ENOMEM, "out of memory");
 	e->options = *options;
-	e->pages = RING_PAGES;
-	while (e->pages > RING_LEAST && e->pages * sysconf(_SC_NPROCESSORS_CONF) > RINGS_PAGES)
-		e->pages /= 2;
+	e->pages = events_ring_most();
 	e->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	e->rings = calloc(CPUS, sizeof(*e->rings));
 	(void) pthread_mutex_init(&e->lock, NULL);

@@ -87,6 +87,10 @@ void events_free(struct events *e);
 bool events_has_kernel(const struct events *e);
 /* Pages of a ring that there was room for, of locked memory. */
 unsigned events_ring_pages(const struct events *e);
+/* Of a ring on this machine, where the limit of locked memory is no obstacle. */
+unsigned events_ring_most(void);
+/* Is this an architecture whose stacks can be followed? */
+bool events_has_registers(void);
 
 /* Records that the kernel dropped, until now: it reports them by records too, but not those after the last one that had
  * room. 0 before Linux 6.0. */

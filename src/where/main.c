@@ -20,6 +20,7 @@
 #include "base/longfile.h"
 #include "base/parse.h"
 #include "base/root.h"
+#include "base/smallfile.h"
 #include "where/events.h"
 #include "where/lines.h"
 #include "where/names.h"
@@ -350,7 +351,55 @@ static int answer(void)
 	return 0;
 }
 
-/* FD PID PERIOD STACK-BYTES run|attach[,maps]; or names */
+/* ---- what could be sampled here -------------------------------------------------------------- */
+
+/* The number behind key in a file of the kernel; -2: unknown. */
+static long kernel_number(int dir, const char *path, const char *key)
+{
+	char text[4096], *end;
+	const char *const at = smallfile_read(dir, path, text, sizeof(text)) > 0 ? strstr(text, key) : NULL;
+	const long value = at ? strtol(at + strlen(key), &end, 10) : 0;
+
+	return at && end != at + strlen(key) ? value : -2;
+}
+
+/* "always [madvise] never" */
+static void print_huge(const struct root *root)
+{
+	char text[128];
+	const char *from = NULL;
+
+	if (smallfile_read(root->sys, "kernel/mm/transparent_hugepage/enabled", text, sizeof(text)) > 0)
+		from = strchr(text, '[');
+	(void) printf("huge=%.*s\n", from ? (int) strcspn(from + 1, "]") : 0, from ? from + 1 : "");
+}
+
+/* For hiwater doctor: opens events of this process and closes them. Prints lines KEY=NUMBER: error (the
+ * kernel's errno; 0: opened), kernel (1: faults in system calls count), pages of a ring, pages_most (where
+ * locked memory has no limit), cpus (an event and a ring each), libdw, machine (1: of an architecture that
+ * is supported), paranoid, seccomp (2: a filter), and huge (always, madvise or never). */
+static int probe(void)
+{
+	const struct events_options options = { .period = 64, .stack_bytes = 16384 };
+	struct err err = { "" };
+	struct root root = { .proc = -1, .sys = -1, .top = -1 };
+	struct events *events = NULL;
+	const int r = events_open(getpid(), &options, &events, &err);
+
+	(void) root_open("/", &root, &err);
+	(void) printf("error=%d\nkernel=%d\npages=%u\npages_most=%u\n", -r, r == 0 && events_has_kernel(events),
+		r == 0 ? events_ring_pages(events) : 0, events_ring_most());
+	(void) printf("cpus=%ld\nlibdw=%d\nmachine=%d\n", sysconf(_SC_NPROCESSORS_CONF), unwind_has_library(),
+		events_has_registers());
+	(void) printf("paranoid=%ld\nseccomp=%ld\n", kernel_number(root.proc, "sys/kernel/perf_event_paranoid", ""),
+		kernel_number(root.proc, "self/status", "\nSeccomp:"));
+	print_huge(&root);
+	root_done(&root);
+	events_free(events);
+	return fflush(stdout) == 0 ? 0 : 1;
+}
+
+/* FD PID PERIOD STACK-BYTES run|attach[,maps]; or names; or probe */
 int main(int argc, char **argv)
 {
 	struct sampler s = { .options.from_exec = true };
@@ -360,6 +409,8 @@ int main(int argc, char **argv)
 
 	if (argc == 2 && strcmp(argv[1], "names") == 0)
 		return answer();
+	if (argc == 2 && strcmp(argv[1], "probe") == 0)
+		return probe();
 	if (argc != 6 || parse_number(argv[1], &fd) < 0 || parse_number(argv[2], &pid) < 0 ||
 		parse_number(argv[3], &s.options.period) < 0 ||
 		parse_number(argv[4], &s.options.stack_bytes) < 0) {

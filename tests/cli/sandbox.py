@@ -50,6 +50,8 @@ REFUSED = {
     "refused-wait4": refused(61, 260),
     "no-wait": [*absent(61, 260), *absent(247, 95)],
     "refused-wait": [*refused(61, 260), *refused(247, 95)],
+    "no-perf": absent(298, 241),
+    "refused-perf": refused(298, 241),
     "no-pipe": [(LOAD_WORD, 0, 0, NUMBER), (JUMP_IF_EQUAL, 0, 1, PIPE2), (RETURN, 0, 0, ERRNO | errno.EMFILE)],
 }
 

@@ -8,12 +8,15 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import sqlite3
 import subprocess
+import sys
 
 import pytest
-from cli_helpers import HIWATER, ROOT, as_nobody
+from cli_helpers import HERE, HIWATER, ROOT, as_nobody
 from stress_jobs import BUILD
+from where_runs import sampling, sees_the_kernels_faults
 
 TREES = sorted(p.name for p in (ROOT / "tests" / "trees").iterdir() if (p / "proc").is_dir())
 GOLDEN = ROOT / "tests" / "golden"
@@ -350,8 +353,9 @@ def test_a_cgroup_of_its_own_is_had_as_doctor_says(tool, user):
 # ---- the text ----
 
 def paragraphs(text):
-    """Without the part about traces, which is the last."""
-    return [part for part in re.split(r"\n\n", text.rstrip("\n")) if not part.startswith(("RUN --TRACE", "hiwater run --trace"))]
+    """Without the parts about traces and about memory by function, which are the last."""
+    others = "RUN --TRACE", "hiwater run --trace", "RUN --WHERE", "hiwater run --where"
+    return [part for part in re.split(r"\n\n", text.rstrip("\n")) if not part.startswith(others)]
 
 
 def names_missing(paragraph, missing):
@@ -468,3 +472,90 @@ def test_what_is_in_the_way_of_a_trace(trace_tool):
 
 def test_another_machine_has_no_part_about_traces(tool):
     assert "trace" not in report(tool, "--root", ROOT / "tests" / "trees" / "i915")
+
+
+# ---- run --where ----
+
+def where_rows(found):
+    return {row["what"]: row for row in found["where"]}
+
+
+def asked(tool, folder, **answers):
+    """The rows where hiwater-where answers so: a copy of hiwater, next to a program of this name."""
+    said = {"error": 0, "kernel": 0, "pages": 512, "pages_most": 512, "cpus": 2, "libdw": 1, "machine": 1, "paranoid": 2, "seccomp": 0, "huge": "madvise",
+            **answers}
+    copied, program = folder / "hiwater", folder / "hiwater-where"
+    shutil.copy(HIWATER, copied)
+    program.write_text("#!/bin/sh\n[ \"$*\" = probe ] || exit 2\ncat <<END\n" + "".join(f"{k}={v}\n" for k, v in said.items()) + "END\n")
+    program.chmod(0o755)
+    done = subprocess.run([copied, "doctor", "--json"], env=tool.env, cwd="/", text=True, capture_output=True, timeout=60, check=True)
+    return where_rows(json.loads(done.stdout))
+
+
+def test_page_faults_of_this_user_and_of_nobody(tool):
+    sampling()
+    for prefix, kernel in (([], sees_the_kernels_faults()), (as_nobody(tool.folder), False)):
+        found = where_rows(report(tool, prefix=prefix))
+        assert found["page faults"]["available"] and found["buffers"]["how"].endswith(" a CPU"), found
+        paranoid = int(pathlib.Path("/proc/sys/kernel/perf_event_paranoid").read_text())
+        if kernel or paranoid > 1:
+            assert found["system calls"]["available"] == kernel
+        if not found["system calls"]["available"]:
+            assert "perf_event_paranoid=1" in found["system calls"]["remedy"] and "setcap cap_perfmon+ep /" in found["system calls"]["remedy"]
+
+
+@pytest.mark.parametrize("what, name", [("no-perf", "ENOSYS"), ("refused-perf", "EPERM")])
+def test_a_container_without_events(tool, what, name):
+    found = where_rows(report(tool, prefix=[sys.executable, HERE / "sandbox.py", what]))
+    assert found["page faults"]["why_not"] == f"a seccomp profile forbids perf_event_open ({name})"
+    assert "seccomp" in found["page faults"]["remedy"] and "PERFMON" in found["page faults"]["remedy"]
+    assert not found["system calls"]["available"] and not found["buffers"]["available"]
+    assert found["callers"] == where_rows(report(tool))["callers"]
+
+
+def test_the_price_of_many_cpus_and_little_locked_memory(tool, tmp_path):
+    found = asked(tool, tmp_path)
+    assert found["CPUs"]["how"] == "2: a process inherits as many events" and found["buffers"]["remedy"] is None
+    assert asked(tool, tmp_path, cpus=31)["CPUs"]["how"] == "31: a process inherits as many events"
+    for cpus, us in ((32, 271), (128, 434), (192, 559), (256, 684)):
+        assert asked(tool, tmp_path, cpus=cpus)["CPUs"]["how"] == f"{cpus}: a fork and its exit take about {us} us, else 189"
+    found = asked(tool, tmp_path, pages=128)
+    assert found["buffers"]["how"] == "512 KiB a CPU, not 2048: locked memory is limited" and "ulimit -l" in found["buffers"]["remedy"]
+
+
+def test_what_the_build_and_the_machine_lack(tool, tmp_path):
+    found = asked(tool, tmp_path, libdw=0)
+    assert "built without libdw" in found["callers"]["why_not"] and "libdw-dev" in found["callers"]["remedy"]
+    assert asked(tool, tmp_path, huge="never")["resolution"]["how"] == "a sample is 256 KiB (fine: 64); no transparent huge pages"
+    assert asked(tool, tmp_path, huge="")["resolution"]["how"] == "a sample is 256 KiB (fine: 64)"
+    assert "128 MiB (always)" in asked(tool, tmp_path, huge="always")["resolution"]["how"]
+    found = asked(tool, tmp_path, error=13, paranoid=4)
+    assert found["page faults"]["why_not"] == "kernel.perf_event_paranoid is 4, and no CAP_PERFMON"
+    assert "perf_event_paranoid=2" in found["page faults"]["remedy"]
+    assert asked(tool, tmp_path, error=13, paranoid=2)["page faults"]["why_not"] == "perf_event_open: Permission denied"
+    assert "x86-64" in asked(tool, tmp_path, machine=0)["page faults"]["why_not"]
+    assert "perf_event_open: " in asked(tool, tmp_path, error=22)["page faults"]["why_not"]
+
+
+def test_another_hiwater_where(tool, tmp_path):
+    """Without an answer, or with one of another version, no row is available."""
+    for answer in ({"pages": "many"}, {"cpus": ""}):
+        found = asked(tool, tmp_path, **answer)
+        assert not any(row["available"] for row in found.values()) and "does not respond" in found["page faults"]["why_not"]
+    (tmp_path / "hiwater-where").unlink()
+    done = subprocess.run([tmp_path / "hiwater", "doctor"], env=tool.env, cwd="/", text=True, capture_output=True, timeout=60, check=True)
+    assert "hiwater run --where is not available: there is no hiwater-where in" in " ".join(done.stdout.split())
+
+
+def test_the_text_fits_a_terminal(tool):
+    """No cell is cut at 80 columns, and a remedy is below the table."""
+    done = tool.run("doctor")
+    part = next(p for p in re.split(r"\n\n", done.stdout) if p.startswith("RUN --WHERE"))
+    assert "\u2026" not in part and all(len(line) <= 80 for line in part.splitlines())
+    for row in report(tool)["where"]:
+        assert (row["how"] or row["why_not"]) in part
+        assert not row["remedy"] or f"For {row['what']}: {row['remedy']}." in " ".join(part.split())
+
+
+def test_another_machine_has_no_part_about_memory_by_function(tool):
+    assert "where" not in report(tool, "--root", ROOT / "tests" / "trees" / "i915")
