@@ -58,7 +58,7 @@ static int see_drop(void *ctx, uint32_t number)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct where_sink sink = { see_frame, see_stack, see_process, see_high, see_drop, NULL };
+	static const struct where_sink sink = { .frame = see_frame, .stack = see_stack, .process = see_process, .high = see_high, .drop = see_drop };
 	static const struct where_feed_options options = { .program = "/" };
 	struct where_feed *const f = where_feed_new(&options);
 	char note[WHERE_NOTE];

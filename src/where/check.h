@@ -21,29 +21,7 @@
 #include <sys/types.h>
 
 #include "base/map.h"
-#include "where/module.h"
-
-struct record;
-
-struct sample {
-	uint64_t time_ns, address;
-	uint64_t bytes;        /* that it stands for, by the last check; 0: none since */
-	uint64_t number;       /* of all samples, in the order of time */
-	uint32_t process;      /* that touched it: its number */
-	uint32_t stack;        /* 0: not unwound yet */
-	bool is_dead, has_failed; /* failed: it could not be unwound */
-	bool is_checked, is_queued; /* queued: for the worker */
-	struct sample *twin;   /* an earlier one with an equal stack, which has it; NULL: none */
-	unsigned users;        /* lists that have it; the last one frees it */
-	struct record *record; /* until it was unwound */
-	size_t *raw_bytes;     /* of all samples with a record: where those of this one are counted */
-	struct image *image;   /* likewise */
-};
-
-struct samples {
-	struct sample **list;  /* in the order of time */
-	size_t n, cap;
-};
+#include "where/sample.h"
 
 /* Mapped files of a process. */
 struct check_file {

@@ -50,7 +50,7 @@ struct process {
 	bool is_missing;          /* its pages cannot be read: it ended, and its record is to come or was lost */
 	struct check_result checked;
 	uint64_t counted, checked_counted; /* bytes that the tree's total has of it; that of the check */
-	uint64_t growth;          /* bytes that it touched since the last tick, */
+	uint64_t growth;          /* bytes that it touched since sizes were read last, */
 	uint64_t grown_number;    /* by samples up to this number */
 };
 
@@ -84,82 +84,6 @@ struct tree {
 	uint32_t last_number, dropped[WHERE_HIGHS];
 	size_t n_dropped;
 };
-
-/* ---- samples --------------------------------------------------------------------------------- */
-
-void sample_ref(struct sample *s)
-{
-	s->users++;
-}
-
-static void forget_record(struct sample *s)
-{
-	if (!s->record)
-		return;
-	*s->raw_bytes -= s->record->sample.stack_bytes;
-	free(s->record);
-	image_unref(s->image);
-	s->record = NULL;
-	s->image = NULL;
-}
-
-void sample_unref(struct sample *s)
-{
-	if (--s->users > 0)
-		return;
-	forget_record(s);
-	free(s);
-}
-
-struct sample *sample_first(struct sample *s)
-{
-	return s->twin ? s->twin : s;
-}
-
-void sample_unwound(struct sample *s, uint32_t stack)
-{
-	s->stack = stack;
-	s->has_failed = stack == 0;
-	forget_record(s);
-}
-
-static bool append_sample(struct samples *list, struct sample *s)
-{
-	if (list->n == list->cap) {
-		const size_t cap = list->cap ? 2 * list->cap : 64;
-		struct sample **const grown = realloc(list->list, cap * sizeof(struct sample *));
-
-		if (!grown)
-			return false;
-		list->list = grown;
-		list->cap = cap;
-	}
-	list->list[list->n++] = s;
-	return true;
-}
-
-static void drop_dead(struct samples *list)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < list->n; i++) {
-		if (list->list[i]->is_dead)
-			sample_unref(list->list[i]);
-		else
-			list->list[n++] = list->list[i];
-	}
-	list->n = n;
-}
-
-static void drop_samples(struct samples *list)
-{
-	for (size_t i = 0; i < list->n; i++) {
-		list->list[i]->is_dead = true;
-		sample_unref(list->list[i]);
-	}
-	free(list->list);
-	*list = (struct samples) { .list = NULL };
-}
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
@@ -213,7 +137,7 @@ static void free_process(struct process *p)
 {
 	if (p->family)
 		leave_family(p);
-	drop_samples(&p->samples);
+	samples_done(&p->samples);
 	check_files_done(&p->files);
 	image_leave(p->image);
 	if (p->statm >= 0)
@@ -463,7 +387,7 @@ static void check_one(struct tree *t, struct process *p, struct map *shared)
 
 	if (check_process(t->check, &options, &p->samples, &result) < 0) {
 		check_files_done(&files);
-		p->most = p->anonymous; /* else it has fallen at every tick */
+		p->most = p->anonymous; /* else it has fallen whenever it is read */
 		p->is_missing = p->anonymous + p->mapped == 0;
 		return;
 	}
@@ -473,7 +397,7 @@ static void check_one(struct tree *t, struct process *p, struct map *shared)
 	p->checked = result;
 	p->n_new = 0;
 	p->most = p->anonymous;
-	drop_dead(&p->samples);
+	samples_drop_dead(&p->samples);
 }
 
 /* Eldest ones first, so that they have the shared memory. */
@@ -590,7 +514,7 @@ static struct sample *find_twin(struct tree *t, struct process *p, struct sample
 
 	if (map_get(&t->twins, key, &place))
 		return t->firsts[place - 1];
-	if (vec_reserve(&t->firsts, &t->cap_firsts, t->n_firsts, sizeof(struct sample *), WHERE_STACKS) == 0 &&
+	if (vec_reserve(&t->firsts, &t->cap_firsts, t->n_firsts, sizeof(s), WHERE_STACKS) == 0 &&
 		map_put(&t->twins, key, (uint32_t) t->n_firsts + 1) == 0) {
 		sample_ref(s);
 		t->firsts[t->n_firsts++] = s;
@@ -602,7 +526,7 @@ static void on_sample(struct tree *t, struct process *p, struct record *r)
 {
 	struct sample *const s = calloc(1, sizeof(*s));
 
-	if (!s || !number_of(t, p) || !append_sample(&p->samples, s)) {
+	if (!s || !number_of(t, p) || !samples_append(&p->samples, s)) {
 		free(s);
 		free(r);
 		return;
@@ -621,7 +545,7 @@ static void on_sample(struct tree *t, struct process *p, struct record *r)
 	p->n_new++;
 	s->twin = find_twin(t, p, s);
 	if (s->twin) {
-		forget_record(s);
+		sample_forget_record(s);
 	} else if (t->raw_bytes > RAW_MOST) { /* its innermost frame is known then, and no more */
 		t->raw_bytes -= r->sample.stack_bytes;
 		r->sample.stack_bytes = 0;
@@ -688,7 +612,7 @@ static void pass_samples(struct process *from, struct process *to)
 	for (size_t i = 0; i < from->samples.n; i++) {
 		struct sample *const s = from->samples.list[i];
 
-		if (s->time_ns < to->fork_ns && append_sample(&all, s)) {
+		if (s->time_ns < to->fork_ns && samples_append(&all, s)) {
 			s->is_checked = true;
 			continue;
 		}
@@ -696,7 +620,7 @@ static void pass_samples(struct process *from, struct process *to)
 		sample_unref(s);
 	}
 	for (size_t i = 0; i < to->samples.n; i++)
-		(void) append_sample(&all, to->samples.list[i]);
+		(void) samples_append(&all, to->samples.list[i]);
 	free(from->samples.list);
 	free(to->samples.list);
 	from->samples = (struct samples) { .list = NULL };
@@ -708,8 +632,8 @@ static void pass_samples(struct process *from, struct process *to)
 static void forget_size(struct tree *t, struct process *p, const struct process *heir)
 {
 	if (!heir) {
-		t->total -= p->counted < t->total ? p->counted : t->total;
-		t->checked_left -= p->checked_counted < t->checked_left ? p->checked_counted : t->checked_left;
+		t->total = counter_delta(p->counted, t->total);
+		t->checked_left = counter_delta(p->checked_counted, t->checked_left);
 	}
 	p->counted = p->checked_counted = p->growth = 0;
 }
@@ -743,7 +667,7 @@ static void on_process_exec(struct tree *t, struct process *p)
 	if (heir)
 		pass_samples(p, heir);
 	forget_size(t, p, heir);
-	drop_samples(&p->samples);
+	samples_done(&p->samples);
 	check_files_done(&p->files);
 	leave_family(p);
 	p->parent = NULL;

@@ -93,8 +93,3 @@ pid_t tree_pid(const struct tree *t, size_t i);
 /* Stacks that were not unwound, by the first sample of each; bytes of their records. */
 size_t tree_raw_bytes(const struct tree *t);
 void tree_each_raw(struct tree *t, void (*see)(void *ctx, struct sample *s), void *ctx);
-void sample_ref(struct sample *s);
-void sample_unref(struct sample *s);
-/* The one that is unwound for it. */
-struct sample *sample_first(struct sample *s);
-void sample_unwound(struct sample *s, uint32_t stack); /* its record is no longer needed */

@@ -112,7 +112,7 @@ static int on_drop(void *ctx, uint32_t number)
 	return note("drop %u\n", number);
 }
 
-static const struct where_sink sink = { on_frame, on_stack, on_process, on_high, on_drop, NULL };
+static const struct where_sink sink = { .frame = on_frame, .stack = on_stack, .process = on_process, .high = on_high, .drop = on_drop };
 
 /* ---- programs -------------------------------------------------------------------------------- */
 

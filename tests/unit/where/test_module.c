@@ -132,8 +132,7 @@ static struct elf elf_new(void)
 	e.head.e_phentsize = sizeof(Elf64_Phdr);
 	e.head.e_phnum = 3;
 	e.segments[0] = (Elf64_Phdr) { .p_type = PT_LOAD, .p_filesz = 0x1000, .p_align = 4096 };
-	e.segments[1] = (Elf64_Phdr) { .p_type = PT_LOAD, .p_offset = 0x1800, .p_vaddr = 0x3800, .p_filesz = 0x2000,
-		.p_align = 4096 };
+	e.segments[1] = (Elf64_Phdr) { .p_type = PT_LOAD, .p_offset = 0x1800, .p_vaddr = 0x3800, .p_filesz = 0x2000, .p_align = 4096 };
 	e.segments[2] = (Elf64_Phdr) { .p_type = PT_NOTE, .p_offset = offsetof(struct elf, note), .p_filesz = 12 + 4 + 20 };
 	e.note = (Elf64_Nhdr) { .n_namesz = 4, .n_descsz = 20, .n_type = NT_GNU_BUILD_ID };
 	memcpy(e.name, "GNU", 4);
@@ -250,8 +249,7 @@ static void much_of_it_is_cut(void **state)
 	(void) state;
 	e.head.e_phnum = 40;
 	for (size_t i = 0; i < 40; i++)
-		e.segments[i] = (Elf64_Phdr) { .p_type = i ? PT_LOAD : PT_NOTE, .p_offset = (char *) &e.note - (char *) &e,
-			.p_filesz = 12 + 4 + 200 };
+		e.segments[i] = (Elf64_Phdr) { .p_type = i ? PT_LOAD : PT_NOTE, .p_offset = (char *) &e.note - (char *) &e, .p_filesz = 12 + 4 + 200 };
 	e.note = (Elf64_Nhdr) { .n_namesz = 4, .n_descsz = 200, .n_type = NT_GNU_BUILD_ID };
 	memcpy(e.name, "GNU", 4);
 	write_file(&e, sizeof(e));

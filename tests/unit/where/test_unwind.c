@@ -118,9 +118,9 @@ __attribute__((noinline, no_sanitize("address", "undefined"))) static void take_
 			 "movq %%r15, 48(%0)\n"
 			 "leaq 0(%%rip), %%rax\n"
 			 "movq %%rax, 56(%0)\n"
-			 :
-			 : "r"(r)
-			 : "rax", "memory");
+		:
+		: "r"(r)
+		: "rax", "memory");
 	from = (volatile const unsigned char *) (uintptr_t) r[2];
 	n = rig.stack_end - r[2] < COPY ? (size_t) (rig.stack_end - r[2]) : COPY;
 	for (size_t i = 0; i < n; i++)
