@@ -139,8 +139,8 @@ static void put_clean(const struct text *t, const char *text, struct buf *out)
 }
 
 /* Long names are shortened in the middle. The mark of a cut stack is an ellipsis. */
-static void put_function(const struct text *t, const struct where_function *f, const char *name, unsigned most,
-	struct buf *out)
+static void put_function(const struct text *t, const struct where_function *f, const char *name,
+	unsigned most, struct buf *out)
 {
 	struct buf clean = BUF_INIT(1 << 20);
 
