@@ -34,6 +34,8 @@ struct perf_map {
 struct symbol {
 	uint64_t start, bytes;    /* 0: unknown */
 	const char *name;         /* of the open file */
+	bool is_label;            /* without a size of its own: until the next one */
+	int rank, index;          /* of those of one place: a global one; the first in the table */
 };
 
 struct names {
@@ -76,19 +78,38 @@ static void close_module(struct names *n)
 	n->module = NULL;
 }
 
+/* The preferred of those of one place is the last. */
 static int by_address(const void *a, const void *b)
 {
 	const struct symbol *x = a, *y = b;
 
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
-	return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+	if (x->is_label != y->is_label)
+		return x->is_label ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return x->index > y->index ? -1 : 1;
+}
+
+/* Labels of assembly have no size: as far as their section reaches. 0: no code, as "_end" is none. */
+static uint64_t label_bytes(Elf *elf, GElf_Word section, uint64_t address)
+{
+	GElf_Shdr head;
+
+	if (!elf || !gelf_getshdr(elf_getscn(elf, section), &head) || !(head.sh_flags & SHF_EXECINSTR))
+		return 0;
+	return address - head.sh_addr < head.sh_size ? head.sh_addr + head.sh_size - address : 0;
 }
 
 /* libdwfl goes through all symbols for each address, of which a large library has a million: so they are sorted once. */
 static void read_symbols(struct names *n)
 {
 	const int all = dwfl_module_getsymtab(n->opened);
+	GElf_Addr bias;
+	Elf *const elf = dwfl_module_getelf(n->opened, &bias);
 
 	n->symbols = all > 0 ? calloc((size_t) all, sizeof(*n->symbols)) : NULL;
 	for (int i = 0; n->symbols && i < all; i++) {
@@ -102,7 +123,14 @@ static void read_symbols(struct names *n)
 		if (!name || !*name || section == SHN_UNDEF ||
 			(type != STT_FUNC && type != STT_NOTYPE && type != STT_GNU_IFUNC))
 			continue;
-		n->symbols[n->n_symbols++] = (struct symbol) { address, symbol.st_size, name };
+		n->symbols[n->n_symbols++] = (struct symbol) {
+			.start = address,
+			.bytes = symbol.st_size ? symbol.st_size : label_bytes(elf, section, address),
+			.is_label = symbol.st_size == 0,
+			.name = name,
+			.rank = GELF_ST_BIND(symbol.st_info) == STB_GLOBAL,
+			.index = i,
+		};
 	}
 	if (n->n_symbols > 1)
 		qsort(n->symbols, n->n_symbols, sizeof(*n->symbols), by_address);
@@ -127,7 +155,7 @@ static const char *find_symbol(const struct names *n, uint64_t address)
 	for (size_t i = low; i > 0 && low - i < NESTED; i--) {
 		const struct symbol *const s = &n->symbols[i - 1];
 
-		if (address - s->start < s->bytes || (s->bytes == 0 && i == low))
+		if (address - s->start < s->bytes && (!s->is_label || i == low))
 			return s->name;
 	}
 	return NULL;
