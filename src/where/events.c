@@ -28,7 +28,7 @@ enum {
 	RING_LEAST = 8,
 	CPUS = 1024,
 	IDLE_MS = 100,             /* between two checks at rings that did not fill */
-	PENDING_BYTES = 24 << 20, /* of records that were not fetched yet; then the kernel drops them */
+	PENDING_BYTES = 12 << 20, /* of records that were not fetched yet; then the kernel drops them */
 };
 static const uint64_t settle_ns = 500000; /* a record is in its ring that long after its time */
 

@@ -768,3 +768,17 @@ def test_report(plain, tmp_path):
     assert len(re.findall("<tr>", section)) == 1 + len(HOSTILE) + (1 if read(path)["unsampled_bytes"] else 0)
     assert hiwater("report", "--redact", path, "-o", out).returncode == 0
     assert "<h2>Where the RAM came from" not in out.read_text() and "alert(1)" not in out.read_text()
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_python_whose_functions_have_no_names(plain, tmp_path, named):
+    """Its interpreter's functions stand for them, which is said; where they have names, the interpreter's count for them."""
+    s = Sampled(plain, tmp_path / "python.hiw")
+    s.process(1, 4711, "python3")
+    s.high(1, 10**8, 100 * MIB)
+    evaluates = ("_PyEval_EvalFrameDefault", "/usr/lib/libpython3.12.so.1.0")
+    frames = [evaluates, ("load", "[jit]", "/home/me/job.py"), evaluates] if named else [evaluates]
+    s.row(1, s.stack(*frames, ("PyUnicode_New", "/usr/lib/libpython3.12.so.1.0")), 1, 64 * MIB, 256)
+    path = s.write()
+    assert ("--where=python" in where(path).decode()) == (not named)
+    assert [row["function"] for row in read(path)["rows"]] == (["load"] if named else ["PyUnicode_New"])

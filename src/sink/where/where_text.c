@@ -438,6 +438,21 @@ static void put_note(struct layout *l, const char *text)
 	layout_end(l);
 }
 
+/* Python ran, and its functions are not among the rows. */
+static bool lacks_python(const struct where_view *view)
+{
+	bool has_interpreter = false, has_script = false;
+
+	for (size_t i = 0; i < view->n_functions; i++) {
+		const char *library = where_text_of(view, view->functions[i].library);
+
+		has_script = has_script || view->functions[i].is_script;
+		has_interpreter = has_interpreter || strncmp(library, "libpython3", 10) == 0 ||
+				  strncmp(library, "python3", 7) == 0;
+	}
+	return has_interpreter && !has_script;
+}
+
 static void put_notes(const struct text *t, struct layout *l)
 {
 	const struct where_view *v = t->view;
@@ -453,6 +468,12 @@ static void put_notes(const struct text *t, struct layout *l)
 	layout_row(l, TONE_NONE, "", 0);
 	layout_words(l, "first touched by, not owned by: memory that malloc reused counts for who touched "
 			"it first");
+	layout_end(l);
+	if (!lacks_python(v))
+		return;
+	layout_row(l, TONE_NONE, "", 0);
+	layout_words(l, "the interpreter's functions stand for those of Python: --where=python, with Python "
+			"3.12 or later, names them");
 	layout_end(l);
 }
 
