@@ -25,28 +25,28 @@ def track(target: object = None, /, **options: Any) -> Any:
     The first argument is the name of the run (runs with the same name form a group), or the
     function to measure. Keywords are the options of `hiwater attach`:
 
-    pid          measure this process, with the children that it starts from now on; the caller may end before it
-    interval     seconds between two samples of memory, 0.001 to 3600, or a string ("10ms")
-    output       keep the recording in this file, which must not exist yet, instead of in the history
-    record       False: keep no recording
-    exact        reset the kernel's high-water mark (VmHWM) at the start and at each phase. This makes the peak of main exact,
-                 bursts between two samples included, and lowers the value that getrusage returns. Default: True for this
-                 process unless `hiwater run` encloses it
-    cgroup, gpu  "auto" or "none"
-    trace        True, or what to follow ("ranges", ["ranges", "kernels"]): ranges of NVTX and ITT, and the memory, launches and
-                 kernels of GPUs, of what is loaded or started from now on (docs/tracing.md); what was loaded before is named in
-                 Run.warnings
-    trace_window the kernels and copies of GPUs are kept only then: "steps=10-19", "60s+5s", and so on, or a list of them
-    where        True, or how ("fine", "stack=32K"): sample which functions touch memory first from now on (docs/where.md);
-                 `hiwater where` shows it
-    pss          also split processes over 1.5 GiB into private and shared memory
-    print_every  print a line about the current use on stderr every so many seconds
-    live         in a notebook: draw a chart during the run (`Run.live`)
-    summary      "full" or "line": print it on stderr at the end
+    pid           measure this process, with the children that it starts from now on; the caller may end before it
+    interval      seconds between two samples of memory, 0.001 to 3600, or a string ("10ms")
+    output        keep the recording in this file, which must not exist yet, instead of in the history
+    record        False: keep no recording
+    exact         reset the kernel's high-water mark (VmHWM) at the start and at each phase. This makes the peak of main exact,
+                  bursts between two samples included, and lowers the value that getrusage returns. Default: True for this
+                  process unless `hiwater run` encloses it
+    cgroup, gpu   "auto" or "none"
+    trace         True, or what to follow ("ranges", ["ranges", "kernels"]): ranges of NVTX and ITT, and the memory, launches and
+                  kernels of GPUs, of what is loaded or started from now on (docs/tracing.md); what was loaded before is named in
+                  Run.warnings
+    trace_window  the kernels and copies of GPUs are kept only then: "steps=10-19", "60s+5s", and so on, or a list of them
+    where         True, or how ("fine", "stack=32K"): sample which functions touch memory first from now on (docs/where.md);
+                  `hiwater where` shows it
+    pss           also split processes over 1.5 GiB into private and shared memory
+    print_every   print a line about the current use on stderr every so many seconds
+    live          in a notebook: draw a chart during the run (`Run.live`)
+    summary       "full" or "line": print it on stderr at the end
     json, summary_file    files that the summary is also written into, as JSON and as text
-    units        of amounts in texts: "iec" (GiB), "si" (GB) or "bytes"
-    plain        print one fact per line, for screen readers
-    strict       True: raise Error if the run cannot be measured
+    units         of amounts in texts: "iec" (GiB), "si" (GB) or "bytes"
+    plain         print one fact per line, for screen readers
+    strict        True: raise Error if the run cannot be measured
     alert, on_alert, limit, grace, request    rules, as on the command line; a string or a list of strings
 
     Raises TypeError or ValueError if an option is invalid. If nothing can be measured, the block
