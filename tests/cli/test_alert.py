@@ -408,6 +408,7 @@ for pid in children:
 """
 
 
+@pytest.mark.release  # a sanitizer's hiwater is too slow for so many
 def test_two_thousand_alerts_a_second(tool):
     """All at once: alerts beyond the queue are counted and reported, nothing waits, and the first ones are recorded."""
     done = tool.run("run", "-o", "run.hiw", "--summary", "none", "--alert", "process.rss >= 0B", "--on-alert", "true", "--",

@@ -471,6 +471,7 @@ def test_all_rows_or_none(tool, filled, to):
     assert done.returncode == 1 and "/dev/full" in done.stderr, done.stderr
 
 
+@pytest.mark.release  # a sanitizer keeps what was freed
 def test_memory_does_not_grow_with_the_rows(tool, copy):
     """The same trace, and one of ten times its rows."""
     used = {}

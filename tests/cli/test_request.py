@@ -211,6 +211,7 @@ def test_a_real_run(tool):
     assert "from 2 runs of this command: " in tool.run("run", *sleep).stderr
 
 
+@pytest.mark.release  # a sanitizer's hiwater is too slow to read them
 def test_the_end_of_a_run_states_which_runs_were_read(tool, made):
     """All of them, or how many: 40 earlier runs are read in 200 ms on a machine that is not busy."""
     largest = made.run("many", 60, 313)

@@ -358,9 +358,9 @@ static struct schedules schedule_of(
 	uint64_t memory_ns, uint64_t others_ns, uint64_t list_cpu_ns, uint64_t list_wall_ns)
 {
 	const struct source_cost costs[GROUPS] = {
-		[MEMORY] = { memory_ns, memory_ns, 2 },
-		[OTHERS] = { others_ns, others_ns, 2 },
-		[LISTS] = { list_cpu_ns, list_wall_ns, 1 },
+		[MEMORY] = { .cpu_ns = memory_ns, .wall_ns = memory_ns, .n = 2 },
+		[OTHERS] = { .cpu_ns = others_ns, .wall_ns = others_ns, .n = 2 },
+		[LISTS] = { .cpu_ns = list_cpu_ns, .wall_ns = list_wall_ns, .n = 1 },
 	};
 	struct schedules planned = { .n = 0 };
 
@@ -443,8 +443,8 @@ static void the_schedule_has_resting_lists(void **state)
 /* Another source that uses the whole limit leaves each its part. */
 static void the_schedule_is_of_all_sources(void **state)
 {
-	const struct source_cost dear[GROUPS] = { [MEMORY] = { 10 * MS, 10 * MS, 2 } },
-				 cheap[GROUPS] = { [MEMORY] = { 300 * US, 300 * US, 2 } };
+	const struct source_cost dear[GROUPS] = { [MEMORY] = { .cpu_ns = 10 * MS, .wall_ns = 10 * MS, .n = 2 } },
+				 cheap[GROUPS] = { [MEMORY] = { .cpu_ns = 300 * US, .wall_ns = 300 * US, .n = 2 } };
 	const struct gpu_tried tried[] = { { "made up", &ops, cheap }, { "made up", &ops, dear } };
 	struct gpu_schedule reported[2 * GROUPS];
 	struct gpu_schedule *next = reported;
