@@ -433,7 +433,7 @@ enum received {
 static enum received receive(struct where_feed *f, int wait_ms)
 {
 	char bytes[1 << 13];
-	ssize_t n;
+	ssize_t n = 0;
 
 	if (f->fd < 0 || f->is_done)
 		return ENDED;
