@@ -262,6 +262,25 @@ static void a_cut_stack_has_its_mark(void **state)
 	}
 }
 
+/* Where it is cut, words of code further in are no callers. */
+static void a_cut_stack_is_not_continued(void **state)
+{
+	char chain[8192], cut[8192];
+	uint64_t code;
+	const char *end;
+
+	(void) state;
+	begin();
+	chain_of(unwind_of(rig.sample.sample.stack_bytes), chain, sizeof(chain));
+	code = rig.sample.sample.registers[IP];
+	memcpy(rig.stack + 8, &code, sizeof(code));
+	chain_of(unwind_of(64), cut, sizeof(cut));
+	end = strstr(cut, " < …");
+	assert_non_null(end);
+	assert_int_equal(end[strlen(" < …")], '\0');
+	assert_memory_equal(cut, chain, (size_t) (end - cut));
+}
+
 static void nonsense_is_survived(void **state)
 {
 	static const uint64_t values[] = { 0, 1, 8, 4096, INT64_MAX, UINT64_MAX - 15, UINT64_MAX - 8, UINT64_MAX - 7, UINT64_MAX };
@@ -388,6 +407,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_whole_stack_has_its_functions),
 		TEST(a_cut_stack_has_its_mark),
+		TEST(a_cut_stack_is_not_continued),
 		TEST(nonsense_is_survived),
 		TEST(a_circle_ends),
 		TEST(code_without_a_file_is_the_processs),
