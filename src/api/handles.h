@@ -185,9 +185,10 @@ struct other_rank *read_ranks(const struct hiw_run *run, size_t *ret_n);
  * -errno. */
 int work_read(struct replay *replay, struct work **ret);
 
-/* where.c: where the memory of a recording came from, whose RAM peak is peak, at its last high until a time; *ret is
+/* where.c: where the memory of a recording came from, whose RAM is ram, at its last high until a time; *ret is
  * the caller's to free(), NULL if it was not sampled until then. Returns 0 or -errno. */
-int touched_read(struct replay *replay, struct maybe peak, uint64_t until_ns, struct touched **ret);
+int touched_read(
+	struct replay *replay, const struct ram_figure *ram, uint64_t until_ns, struct touched **ret);
 
 /* run.c: frees the summary and the strings that the last call returned. */
 void run_clear(struct hiw_run *run);

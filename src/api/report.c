@@ -62,7 +62,7 @@ static int read_run(struct reported *r, const struct hiw_run *from, bool redact,
 	if (code == 0)
 		code = run_summarise(&r->run, true);
 	if (code == 0 && !redact)
-		(void) where_open(r->run.replay, r->run.summary.combined.peak, &r->where);
+		(void) where_open(r->run.replay, &r->run.summary.combined, &r->where);
 	return code < 0 ? code : gather(r, redact, err);
 }
 

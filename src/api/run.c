@@ -154,7 +154,7 @@ static void add_work(struct hiw_run *run)
 	(void) work_read(replay, &run->work);
 	run->summary.work = run->work;
 	if (!run->is_redacted)
-		(void) touched_read(replay, run->summary.combined.peak, UINT64_MAX,
+		(void) touched_read(replay, &run->summary.combined, UINT64_MAX,
 			&run->touched);
 	run->summary.touched = run->touched;
 	if (!run->replay)
@@ -785,7 +785,7 @@ static void gather(struct hiw_run *run, const struct incident_moment *of, struct
 		g->error = replay_moment(from, of->at_ns, of->on_gpu, of->of_limit, &seer);
 	/* The end of a process is seen a little late, and so is a high. */
 	if (from && run->touched && !of->on_gpu)
-		(void) touched_read(from, run->summary.combined.peak, of->at_ns + high_late_ns,
+		(void) touched_read(from, &run->summary.combined, of->at_ns + high_late_ns,
 			&run->touched_then);
 	replay_close(opened);
 }

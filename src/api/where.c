@@ -30,7 +30,23 @@ struct collecting {
 	struct err *err;
 };
 
-/* The figure that hiwater show prints as RAM peak; processes get the recording's rank. */
+/* The RAM peak of the run, as hiwater show prints it. Where that is known between bounds alone, what the sampler
+ * counted is nearer, if it is between them: page by page, copies of forked processes once. */
+static struct maybe peak_of(const struct ram_figure *ram, const struct where_data *data)
+{
+	int64_t counted = 0;
+
+	for (size_t i = 0; i < data->n_highs; i++) {
+		if (data->highs[i].total_bytes <= INT64_MAX && (int64_t) data->highs[i].total_bytes > counted)
+			counted = (int64_t) data->highs[i].total_bytes;
+	}
+	return ram->method == METHOD_BOUNDED && ram->low.known && ram->high.known && counted >= ram->low.value &&
+			       counted <= ram->high.value
+		       ? known(counted)
+		       : ram->peak;
+}
+
+/* The run's peak; processes get the recording's rank. */
 static int read_run(struct replay *replay, struct where_data *data, struct maybe *ret, struct maybe *ret_at,
 	struct err *err)
 {
@@ -41,7 +57,7 @@ static int read_run(struct replay *replay, struct where_data *data, struct maybe
 	if (r == 0)
 		r = summary_make(job, &summary);
 	if (r == 0) {
-		*ret = summary.combined.peak;
+		*ret = peak_of(&summary.combined, data);
 		*ret_at = summary.combined.at_ns;
 		for (size_t i = 0; i < data->n_processes; i++) {
 			if (data->processes[i].rank < 0 && summary.facts->rank.known &&
@@ -284,7 +300,7 @@ static uint32_t high_until(const struct where_data *data, uint64_t until_ns)
 }
 
 static int open_until(
-	struct replay *replay, struct maybe peak, uint64_t until_ns, struct where_view **ret)
+	struct replay *replay, const struct ram_figure *ram, uint64_t until_ns, struct where_view **ret)
 {
 	struct where_view_options options = { .by = WHERE_BY_FUNCTION };
 	struct where_data *data = NULL;
@@ -301,7 +317,7 @@ static int open_until(
 	}
 	r = where_view_new(&options, &view, NULL);
 	if (r == 0)
-		r = where_view_add(view, data, peak, UNKNOWN, false, NULL);
+		r = where_view_add(view, data, peak_of(ram, data), UNKNOWN, false, NULL);
 	if (r == 0)
 		r = where_view_end(view);
 	where_data_free(data);
@@ -312,15 +328,16 @@ static int open_until(
 	return r;
 }
 
-int where_open(struct replay *replay, struct maybe peak, struct where_view **ret)
+int where_open(struct replay *replay, const struct ram_figure *ram, struct where_view **ret)
 {
-	return open_until(replay, peak, UINT64_MAX, ret);
+	return open_until(replay, ram, UINT64_MAX, ret);
 }
 
-int touched_read(struct replay *replay, struct maybe peak, uint64_t until_ns, struct touched **ret)
+int touched_read(
+	struct replay *replay, const struct ram_figure *ram, uint64_t until_ns, struct touched **ret)
 {
 	struct where_view *view;
-	int r = open_until(replay, peak, until_ns, &view);
+	int r = open_until(replay, ram, until_ns, &view);
 
 	*ret = NULL;
 	if (r < 0 || !view)
