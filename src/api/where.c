@@ -30,8 +30,8 @@ struct collecting {
 	struct err *err;
 };
 
-/* The RAM peak of the run, as hiwater show prints it. Where that is known between bounds alone, what the sampler
- * counted is nearer, if it is between them: page by page, copies of forked processes once. */
+/* The RAM peak of the run, as hiwater show prints it. Where that is known between bounds alone, what the
+ * sampler counted is nearer, if it is between them: page by page, copies of forked processes once. */
 static struct maybe peak_of(const struct ram_figure *ram, const struct where_data *data)
 {
 	int64_t counted = 0;
@@ -40,10 +40,10 @@ static struct maybe peak_of(const struct ram_figure *ram, const struct where_dat
 		if (data->highs[i].total_bytes <= INT64_MAX && (int64_t) data->highs[i].total_bytes > counted)
 			counted = (int64_t) data->highs[i].total_bytes;
 	}
-	return ram->method == METHOD_BOUNDED && ram->low.known && ram->high.known && counted >= ram->low.value &&
-			       counted <= ram->high.value
-		       ? known(counted)
-		       : ram->peak;
+	if (ram->method == METHOD_BOUNDED && ram->low.known && ram->high.known &&
+		counted >= ram->low.value && counted <= ram->high.value)
+		return known(counted);
+	return ram->peak;
 }
 
 /* The run's peak; processes get the recording's rank. */

@@ -335,6 +335,8 @@ int child_start(const struct launch *launch, pid_t *ret_pid, bool *ret_forked)
 	autoclose int gate_in = gate[0];
 	autoclose int gate_out = gate[1];
 
+	(void) gate_in; /* the child's */
+
 	lower_process_limit(launch);
 	pid = into           ? start_in_cgroup(launch, script, writer, gate)
 	      : launch->hold ? start_held(launch, script, writer, gate)
