@@ -110,12 +110,12 @@ class Where:
         """The stacks that this function is in, the largest first."""
         return sorted((s for s in self.stacks if any(called(frame, function) for frame in s["frames"])), key=lambda s: -s["bytes"])
 
-    def is_near(self, function, truth, share=0.03, slack=0.5):
-        """Slack, in MiB, is two samples of 64 faults."""
+    def is_near(self, function, truth, share=0.03, slack=2.0):
+        """Slack, in MiB, is eight samples of 64 faults: of those that are lost, and at the edges of mappings."""
         least, most = truth - truth * share - slack - self.lost, truth + truth * share + slack
         assert least <= self.of(function) <= most, f"{function}: {self.of(function):.1f} of {truth} MiB: {self}"
 
-    def agrees(self, truth, share=0.03, slack=0.5, rest=3.0):
+    def agrees(self, truth, share=0.03, slack=2.0, rest=3.0):
         """Each function has its MiB; what is left is the C library's and the program's own."""
         for function, size in truth.items():
             self.is_near(function, size, share, slack)
