@@ -17,7 +17,7 @@
 enum {
 	WHERE_FRAMES = 200000,     /* most of each, in a recording */
 	WHERE_STACKS = 500000,
-	WHERE_PROCESSES = 10000,
+	WHERE_PROCESSES = 200000,
 	WHERE_HIGHS = 16,
 };
 

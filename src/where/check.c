@@ -50,6 +50,7 @@ static const uint32_t no_page = UINT32_MAX, no_bytes = UINT32_MAX - 1;
 struct mapping {
 	uint64_t start, end, offset, device, inode;
 	enum kind kind;
+	bool is_reserved;          /* without any right: terabytes, of some allocators */
 	bool has_huge;             /* some of it is; before Linux 6.7, where it is not known which */
 	const char *name;          /* ends at a newline of the text */
 	size_t name_bytes;
@@ -114,6 +115,7 @@ static char *parse_mapping(char *line, struct mapping *ret)
 	if (*at != '-')
 		return NULL;
 	ret->end = strtoull(at + 1, &at, 16);
+	ret->is_reserved = strncmp(at, " ---", 4) == 0;
 	at = *at ? strchr(at + 1, ' ') : NULL; /* behind the rights */
 	if (!at)
 		return NULL;
@@ -368,7 +370,7 @@ static int measure(struct check *l)
 	for (char *line = l->text.data; (line = parse_mapping(line, &m));) {
 		m.has_huge = has_huge_pages(line);
 		line = behind_fields(line);
-		if (!is_of_kernel(&m))
+		if (!is_of_kernel(&m) && !m.is_reserved)
 			check_mapping(l, &m);
 	}
 	return l->error;

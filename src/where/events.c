@@ -116,6 +116,9 @@ static int why_not(int error, struct err *err)
 					    "does not allow perf_event_open (%s); "
 					    "allow it there, or give CAP_PERFMON",
 			strerror(error));
+	if (error == ENOBUFS)
+		return err_set(err, -error, "there is no locked memory left for its buffers; "
+					    "raise ulimit -l or kernel.perf_event_mlock_kb");
 	if (error == EACCES)
 		return err_set(err, -error, "kernel.perf_event_paranoid does not allow it (%s); "
 					    "use: sysctl kernel.perf_event_paranoid=2, or CAP_PERFMON",
@@ -123,30 +126,49 @@ static int why_not(int error, struct err *err)
 	return err_set(err, -error, "cannot open events of page faults: %s", strerror(error));
 }
 
-/* A ring that the limit of locked memory has no room for is halved, for all CPUs. */
-static int map_ring(struct events *e, struct ring *ring)
-{
-	for (; e->pages >= RING_LEAST; e->pages /= 2) {
-		const size_t bytes = (size_t) e->pages * 4096;
-		void *const memory = mmap(NULL, bytes + 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd,
-			0);
-
-		if (memory != MAP_FAILED) {
-			ring->page = memory;
-			ring->bytes = bytes;
-			return 0;
-		}
-		if (errno != EPERM && errno != ENOMEM)
-			break;
-	}
-	return -errno;
-}
-
-static void close_rings(struct events *e)
+static void unmap_rings(struct events *e)
 {
 	for (size_t i = 0; i < e->n_rings; i++) {
 		if (e->rings[i].page)
 			(void) munmap(e->rings[i].page, e->rings[i].bytes + 4096);
+		e->rings[i].page = NULL;
+	}
+}
+
+static int map_ring(const struct events *e, struct ring *ring)
+{
+	const size_t bytes = (size_t) e->pages * 4096;
+	void *const memory = mmap(NULL, bytes + 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	ring->page = memory;
+	ring->bytes = bytes;
+	return 0;
+}
+
+/* Where the limit of locked memory has no room for all of them, all are halved. */
+static int map_rings(struct events *e)
+{
+	int r = -EPERM;
+
+	for (; e->pages >= RING_LEAST; e->pages /= 2) {
+		r = 0;
+		for (size_t i = 0; i < e->n_rings && r == 0; i++)
+			r = map_ring(e, &e->rings[i]);
+		if (r == 0)
+			return 0;
+		unmap_rings(e);
+		if (r != -EPERM && r != -ENOMEM)
+			return r;
+	}
+	return -ENOBUFS;
+}
+
+static void close_rings(struct events *e)
+{
+	unmap_rings(e);
+	for (size_t i = 0; i < e->n_rings; i++) {
 		(void) close(e->rings[i].fd);
 		for (size_t k = 0; k < e->rings[i].n_more; k++)
 			(void) close(e->rings[i].more[k]);
@@ -163,7 +185,6 @@ static int open_rings(struct events *e, pid_t tid)
 	e->has_kernel = true;
 	for (int cpu = 0; cpu < cpus && cpu < CPUS; cpu++) {
 		struct ring *const ring = &e->rings[e->n_rings];
-		int error;
 
 		*ring = (struct ring) { .fd = open_event(&e->options, tid, cpu, e->has_kernel), .cpu = cpu };
 		if (ring->fd < 0 && errno == EINVAL && !e->options.has_no_lost) { /* before Linux 6.0 */
@@ -179,11 +200,8 @@ static int open_rings(struct events *e, pid_t tid)
 		if (ring->fd < 0)
 			return -errno;
 		e->n_rings++;
-		error = map_ring(e, ring);
-		if (error < 0)
-			return error;
 	}
-	return e->n_rings > 0 ? 0 : -ENODEV;
+	return e->n_rings > 0 ? map_rings(e) : -ENODEV;
 }
 
 unsigned events_ring_most(void)

@@ -402,6 +402,7 @@ static int probe(void)
 /* FD PID PERIOD STACK-BYTES run|attach[,maps]; or names; or probe */
 int main(int argc, char **argv)
 {
+	static const int ends[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
 	struct sampler s = { .options.from_exec = true };
 	struct err err = { "" };
 	unsigned fd, pid;
@@ -436,6 +437,11 @@ int main(int argc, char **argv)
 		close_all(&s);
 		return 1;
 	}
+	/* The end of a time limit ends all processes of a step: this one ends with its socket. */
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+		(void) signal(ends[i], SIG_IGN);
+	/* A job does not wait for a server of debug information. */
+	(void) unsetenv("DEBUGINFOD_URLS");
 	if (s.options.from_exec)
 		tree_begin(s.tree, s.pid, true);
 	(void) buf_printf(outbox_lines(s.outbox), "ready\t%u\t%d\n", events_ring_pages(s.events),

@@ -547,8 +547,12 @@ static void on_sample(struct tree *t, struct process *p, struct record *r)
 	if (s->twin) {
 		sample_forget_record(s);
 	} else if (t->raw_bytes > RAW_MOST) { /* its innermost frame is known then, and no more */
-		t->raw_bytes -= r->sample.stack_bytes;
-		r->sample.stack_bytes = 0;
+		struct record *const less = realloc(r, sizeof(*r));
+
+		s->record = less ? less : r;
+		t->raw_bytes -= s->record->sample.stack_bytes;
+		s->record->sample.stack_bytes = 0;
+		s->record->sample.stack = NULL;
 	}
 }
 

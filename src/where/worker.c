@@ -151,8 +151,9 @@ void worker_add(struct worker *w, struct sample *s)
 void worker_hurry(struct worker *w, bool hurry)
 {
 	(void) pthread_mutex_lock(&w->lock);
+	if (w->hurry != hurry)
+		(void) pthread_cond_broadcast(&w->changed);
 	w->hurry = hurry;
-	(void) pthread_cond_broadcast(&w->changed);
 	(void) pthread_mutex_unlock(&w->lock);
 }
 

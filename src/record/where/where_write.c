@@ -213,6 +213,11 @@ struct where_write *where_write_new(struct store *s)
 	return w;
 }
 
+void where_write_rolled_back(struct where_write *w)
+{
+	w->has_tables = false;
+}
+
 void where_write_free(struct where_write *w)
 {
 	free(w);

@@ -15,5 +15,8 @@ struct where_write;
 struct where_write *where_write_new(struct store *s);
 void where_write_free(struct where_write *w);
 
+/* The transaction was rolled back: tables are made again; what was written in it is lost, as far as it is not sent again. */
+void where_write_rolled_back(struct where_write *w);
+
 /* Valid until where_write_free. It returns errors of the store. */
 const struct where_sink *where_write_sink(struct where_write *w);

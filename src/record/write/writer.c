@@ -215,6 +215,8 @@ static void roll_back(struct writer *w)
 	store_rollback(w->store);
 	if (w->trace)
 		trace_write_rolled_back(w->trace);
+	if (w->where)
+		where_write_rolled_back(w->where);
 }
 
 static void pause_writing(struct writer *w, int r)

@@ -311,7 +311,7 @@ static void forged_lines_are_left_out(void **state)
 	     "frame\\t1\\tm\\tb\\t5\\tf\\ts\\n"
 	     "stack\\t0\\t0\\t1\\nstack\\t1\\t1\\t1\\nstack\\t1\\t2\\t1\\nstack\\t1\\t0\\t0\\nstack\\t1\\t0\\t200001\\n"
 	     "stack\\t500001\\t1\\t1\\nstack\\t4294967298\\t1\\t1\\nstack\\t5\\t-1\\t1\\nstack\\t5\\t1\\n"
-	     "process\\t0\\t1\\tp\\nprocess\\t10001\\t1\\tp\\nprocess\\t1\\t-1\\tp\\nprocess\\t1\\t1\\n"
+	     "process\\t0\\t1\\tp\\nprocess\\t200001\\t1\\tp\\nprocess\\t1\\t-1\\tp\\nprocess\\t1\\t1\\n"
 	     "high\\t0\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\n"
 	     "high\\t4294967296\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\n"
 	     "high\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1000001\\t0\\n"
@@ -331,7 +331,7 @@ static void a_high_needs_all_its_rows(void **state)
 	(void) state;
 	play("high\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t3\\t1\\n"
 	     "row\\t1\\t1\\t1\\t1\\nrow\\t1\\t1\\t2\\t1\\nfile\\tone\\t1\\nfile\\ttoo many\\t1\\n"
-	     "row\\t500001\\t1\\t3\\t1\\nrow\\t1\\t10001\\t3\\t1\\nrow\\t1\\t1\\t-3\\t1\\nrow\\t1\\t1\\t3\\n"
+	     "row\\t500001\\t1\\t3\\t1\\nrow\\t1\\t200001\\t3\\t1\\nrow\\t1\\t1\\t-3\\t1\\nrow\\t1\\t1\\t3\\n"
 	     "high\\t2\\t1000\\t1\\t1000\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\n"
 	     "file\\tnone\\t1\\nrow\\t7\\t8\\t9\\t10\\nrow\\t1\\t1\\t1\\t1\\n");
 	assert_string_equal(seen.text, "high 2 0 1 0 1 1 1 1 1\n row 7 8 9 10\n");

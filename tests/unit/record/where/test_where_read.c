@@ -198,7 +198,7 @@ static void leaves_out_what_is_forged(void **state)
 	    " (1, 10, 1, 1, 1), (1, 11, 1, 1, 1), (1, 12, 1, 1, 1), (1, 13, 1, 1, 1), (1, 14, 1, 1, 1), (1, 3, 1, 1, 1),"
 	    " (1, 500001, 1, 1, 1), (9, 1, 1, 1, 1), (1, 1, 2, 1, 1), (1, 1, 0, 1, 1), (1, 1, 1, -1, 1), (1, 1, 'a', 1, 1)");
 	sql("INSERT INTO where_file VALUES(1, 'a', -1), (1, 'b', 1.5), (2, 'c', 1), (1, 'd', 9223372036854775807)");
-	sql("INSERT INTO where_process VALUES(10001, 1, 1, 'far'), (-1, 1, 1, 'x')");
+	sql("INSERT INTO where_process VALUES(200001, 1, 1, 'far'), (-1, 1, 1, 'x')");
 	sql("INSERT INTO where_frame VALUES(200001, 'm', '', 0, 'far', '', 0)");
 	assert_int_equal(reopen(), 0);
 	assert_int_equal(rig.data->n_frames, 2);
