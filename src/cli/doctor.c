@@ -255,25 +255,26 @@ static size_t text_width(void)
 								      : width;
 }
 
-/* Another machine's files do not say what could be followed and sampled there. */
+/* Another machine's files do not say what could be followed and sampled there. What is found is large, and the stack
+ * may be small (ulimit -s). */
 static void add_inside(struct buf *out, struct json *j)
 {
-	struct doctor_trace trace;
-	struct doctor_where where;
+	autofree struct doctor_trace *trace = arg_doctor.root ? NULL : malloc(sizeof(*trace));
+	autofree struct doctor_where *where = trace ? malloc(sizeof(*where)) : NULL;
 
-	if (arg_doctor.root)
+	if (!where)
 		return;
-	doctor_trace_find(&trace);
-	doctor_where_find(&where);
+	doctor_trace_find(trace);
+	doctor_where_find(where);
 	if (j) {
-		doctor_trace_json(&trace, j);
-		doctor_where_json(&where, j);
+		doctor_trace_json(trace, j);
+		doctor_where_json(where, j);
 		return;
 	}
 	(void) buf_str(out, "\n");
-	doctor_trace_text(&trace, text_width(), out);
+	doctor_trace_text(trace, text_width(), out);
 	(void) buf_str(out, "\n");
-	doctor_where_text(&where, text_width(), out);
+	doctor_where_text(where, text_width(), out);
 }
 
 static void add_text(struct buf *out, const struct report *r, const char *machine)
