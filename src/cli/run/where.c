@@ -67,23 +67,35 @@ int parse_where(const char *value, void *dest, struct err *err)
 	return 0;
 }
 
+/* Apart, since a stack may be small (ulimit -s): only runs that are sampled need room for paths. */
+static __attribute__((noinline)) int find_program(struct where_job *w)
+{
+	char path[PATH_MAX], why[PROGRAM_WHY_LEN];
+
+	if (program_find(PROGRAM, path, sizeof(path)) == 0) {
+		w->program = strdup(path);
+		return w->program ? 0 : -ENOMEM;
+	}
+	program_why_not(PROGRAM, why, sizeof(why));
+	w->enabled = false;
+	if (w->strict)
+		complain("--where: %s; the job was not started (--strict)", why);
+	else if (!w->quiet)
+		complain("warning: memory is not sampled: %s", why);
+	return w->strict ? -ENOENT : 0;
+}
+
 int where_prepare(struct where_job *w, const struct where_options *options, bool strict, bool quiet,
 	struct hwi_sampling *ret)
 {
-	char why[PROGRAM_WHY_LEN];
+	int r;
 
 	*w = (struct where_job) { .enabled = options->enabled, .quiet = quiet, .strict = strict };
 	if (!options->enabled)
 		return 0;
-	if (program_find(PROGRAM, w->program, sizeof(w->program)) < 0) {
-		program_why_not(PROGRAM, why, sizeof(why));
-		w->enabled = false;
-		if (strict)
-			complain("--where: %s; the job was not started (--strict)", why);
-		else if (!quiet)
-			complain("warning: memory is not sampled: %s", why);
-		return strict ? -ENOENT : 0;
-	}
+	r = find_program(w);
+	if (r < 0 || !w->program)
+		return r;
 	*ret = (struct hwi_sampling) {
 		.program = w->program,
 		.period = options->fine ? PERIOD_FINE : PERIOD,
@@ -117,6 +129,8 @@ void where_end(struct where_job *w)
 {
 	const struct timespec moment = { .tv_nsec = POLL_MS * 1000000 };
 
+	free(w->program);
+	w->program = NULL;
 	for (int ms = 0; w->pid && ms < PATIENCE_MS; ms += POLL_MS) {
 		if (waitpid(w->pid, NULL, WNOHANG) != 0)
 			w->pid = 0;

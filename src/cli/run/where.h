@@ -22,7 +22,7 @@ struct where_options {
 /* Of one run. */
 struct where_job {
 	bool enabled, quiet, strict;
-	char program[PATH_MAX];
+	char *program;           /* its path; NULL: not enabled */
 	struct hiw_recorder *recorder;
 	pid_t pid;               /* of hiwater-where; 0: not running */
 };
