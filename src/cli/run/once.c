@@ -436,6 +436,7 @@ static void clean_up(struct run *r)
 	live_end(&r->live); /* if the job was not started */
 	trace_done(&r->trace);
 	hiw_recorder_free(r->recorder);
+	where_end(&r->where);
 	close_if_open(&r->cgroup_procs);
 	close_if_open(&r->cgroup_dir);
 	if (r->timer >= 0)
