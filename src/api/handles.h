@@ -181,6 +181,12 @@ bool read_slurm_job(pid_t pid, bool whole_job, struct scheduler *ret, char *ret_
 
 struct other_rank *read_ranks(const struct hiw_run *run, size_t *ret_n);
 
+/* recordings.c: calls see with each recording of path, open: a file, a folder of a job's ranks, or a list of them. Of a
+ * rank that was started again, its last start; in a folder a file that cannot be read is left out if others can.
+ * Returns 0, what see returned, or -errno with text. */
+int each_recording(
+	const char *path, int (*see)(void *ctx, struct replay *replay), void *ctx, struct err *err);
+
 /* work.c: the traced work of a recording; *ret is the caller's to free(), NULL if there is none. Returns 0 or
  * -errno. */
 int work_read(struct replay *replay, struct work **ret);

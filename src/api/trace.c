@@ -7,11 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "api/handles.h"
-#include "record/history/job_folder.h"
-#include "record/history/job_pointer.h"
 #include "record/trace/trace_read.h"
 #include "sink/trace/trace_sink.h"
 
@@ -23,8 +20,9 @@ struct collecting {
 	struct err *err;
 };
 
-static int add_open(struct collecting *c, struct replay *replay)
+static int add_open(void *ctx, struct replay *replay)
 {
+	struct collecting *c = ctx;
 	struct trace_read *t = NULL;
 	struct job *job = NULL;
 	struct err err = { "" };
@@ -47,63 +45,15 @@ static int add_open(struct collecting *c, struct replay *replay)
 	return r;
 }
 
-static int add_file(struct collecting *c, const char *path)
-{
-	struct replay *replay = NULL;
-	int r = replay_open(path, &replay, c->err);
-
-	if (r == 0)
-		r = add_open(c, replay);
-	replay_close(replay);
-	return r;
-}
-
-/* Of a rank that was started again, its last start; a file that cannot be read is left out if others can. */
-static int add_folder(struct collecting *c, const char *path)
-{
-	autoparts struct job_parts parts = { 0 };
-	int r = job_folder_parts(path, &parts), first = 0;
-	size_t n_read = 0;
-
-	if (r < 0)
-		return err_set(c->err, r, "cannot read the folder %.200s: %s", path, strerror(-r));
-	for (size_t i = 0; i < parts.n && r != -ENOMEM; i++) {
-		if (i > 0 && parts.parts[i].rank >= 0 && parts.parts[i].rank == parts.parts[i - 1].rank)
-			continue;
-		r = add_file(c, parts.parts[i].path);
-		n_read += r == 0;
-		first = first ? first : r;
-	}
-	if (parts.n == 0)
-		return err_set(c->err, -ENOENT, "%.200s has no recordings", path);
-	return n_read > 0 && r != -ENOMEM ? 0 : first;
-}
-
-static int add_path(struct collecting *c, const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? add_folder(c, path) : add_file(c, path);
-}
-
 int trace_collect(
 	const char *path, const struct trace_view_options *options, struct trace_view **ret, struct err *err)
 {
 	struct collecting c = { .err = err };
-	autopaths struct job_paths paths = { 0 };
 	int r = trace_view_new(options, &c.view);
 
 	if (r < 0)
 		return r;
-	if (job_pointer_read(path, &paths) == 0) {
-		const char *folder = job_paths_folder(&paths);
-
-		r = folder ? add_path(&c, folder) : 0;
-		for (size_t i = 0; !folder && i < paths.n && r == 0; i++)
-			r = add_path(&c, paths.paths[i]);
-	} else {
-		r = add_path(&c, path);
-	}
+	r = each_recording(path, add_open, &c, err);
 	if (r == 0 && c.view->n_recordings == 0)
 		r = err_set(err, -ENOENT, "%s",
 			c.untraced.text[0] ? c.untraced.text : "there are no recordings");

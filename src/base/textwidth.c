@@ -132,6 +132,19 @@ int text_clean(const char *s, bool utf8, struct buf *out)
 	return out->error;
 }
 
+int text_csv(const char *s, struct buf *out)
+{
+	struct buf clean = BUF_INIT(1 << 20);
+	int r = text_clean(s, true, &clean);
+
+	(void) buf_printf(out, "\"%s", *s && strchr("=+-@", *s) ? "'" : "");
+	for (const char *p = clean.data; *p; p++)
+		(void) buf_printf(out, "%s%c", *p == '"' ? "\"" : "", *p);
+	buf_done(&clean);
+	(void) buf_str(out, "\"");
+	return r < 0 ? r : out->error;
+}
+
 bool text_ends(const char *text, const char *end)
 {
 	const size_t len = strlen(text), n = strlen(end);

@@ -17,7 +17,11 @@
  * without utf8, everything but ASCII becomes '?'. Returns 0 or -errno. */
 int text_clean(const char *s, bool utf8, struct buf *out);
 
-/* The same for the one character at s. Returns the address of the next one. */
+/* Appends s as a field of CSV (RFC 4180), cleaned, in quotes; what a spreadsheet would take for a formula begins with a
+ * quote of its own. Returns 0 or -errno. */
+int text_csv(const char *s, struct buf *out);
+
+/* The same as text_clean for the one character at s. Returns the address of the next one. */
 const char *text_clean_next(const char *s, bool utf8, struct buf *out);
 
 /* True if text ends with end. */

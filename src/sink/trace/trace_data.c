@@ -252,19 +252,7 @@ int trace_json(const struct trace_view *view, size_t top, struct buf *out)
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
-/* RFC 4180, lines ended by a line feed alone; what a spreadsheet would take for a formula begins with a quote. */
-static void put_text(const char *text, struct buf *out)
-{
-	struct buf clean = BUF_INIT(1 << 20);
-
-	(void) text_clean(text, true, &clean);
-	(void) buf_printf(out, "\"%s", *text && strchr("=+-@", *text) ? "'" : "");
-	for (const char *p = clean.data; *p; p++)
-		(void) buf_printf(out, "%s%c", *p == '"' ? "\"" : "", *p);
-	(void) buf_str(out, "\"");
-	buf_done(&clean);
-}
-
+/* Lines are ended by a line feed alone. */
 static void put_seconds(bool is_known, uint64_t ns, struct buf *out)
 {
 	char text[UNITS_LEN];
@@ -285,9 +273,9 @@ int trace_csv(const struct trace_view *view, size_t top, struct buf *out)
 		const struct trace_line *line = &view->table.lines[i];
 		const bool has_time = !line->is_instant && line->count > 0;
 
-		put_text(line->name, out);
+		(void) text_csv(line->name, out);
 		(void) buf_str(out, ",");
-		put_text(line->domain, out);
+		(void) text_csv(line->domain, out);
 		(void) buf_printf(out, ",%llu,%llu", (unsigned long long) line->count,
 			(unsigned long long) line->invalid);
 		put_seconds(has_time, line->total_ns, out);

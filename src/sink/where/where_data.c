@@ -139,24 +139,12 @@ int where_json(const struct where_view *view, size_t top, struct buf *out)
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
-/* RFC 4180, lines ended by a line feed alone; what a spreadsheet would take for a formula begins with a quote. */
-static void put_text(const char *text, struct buf *out)
-{
-	struct buf clean = BUF_INIT(1 << 20);
-
-	(void) text_clean(text, true, &clean);
-	(void) buf_printf(out, "\"%s", *text && strchr("=+-@", *text) ? "'" : "");
-	for (const char *p = clean.data; *p; p++)
-		(void) buf_printf(out, "%s%c", *p == '"' ? "\"" : "", *p);
-	(void) buf_str(out, "\"");
-	buf_done(&clean);
-}
-
+/* Lines are ended by a line feed alone. */
 static void put_part(const char *name, const char *file, uint64_t bytes, struct buf *out)
 {
-	put_text(name, out);
+	(void) text_csv(name, out);
 	(void) buf_str(out, ",");
-	put_text(file, out);
+	(void) text_csv(file, out);
 	(void) buf_printf(
 		out, ",,\"\",%llu,,,%llu\n", (unsigned long long) bytes, (unsigned long long) bytes);
 }
@@ -177,14 +165,14 @@ int where_csv(const struct where_view *view, size_t top, bool has_files, struct 
 		uint32_t number;
 		const char *file = where_line_file(view, line, &number);
 
-		put_text(where_line_name(view, line, name), out);
+		(void) text_csv(where_line_name(view, line, name), out);
 		(void) buf_str(out, ",");
-		put_text(file, out);
+		(void) text_csv(file, out);
 		(void) buf_str(out, ",");
 		if (number > 0)
 			(void) buf_printf(out, "%u", number);
 		(void) buf_str(out, ",");
-		put_text(where_line_library(view, line), out);
+		(void) text_csv(where_line_library(view, line), out);
 		(void) buf_printf(out, ",%llu,", (unsigned long long) line->bytes);
 		if (where_line_sigma(line, &sigma))
 			(void) buf_printf(out, "%llu", (unsigned long long) sigma);
