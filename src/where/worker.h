@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Unwinds samples on a thread that runs only where nothing else wants the CPU (SCHED_IDLE), and
- * within 1 % of the time while the job runs: an unwinding takes some 70 us. What it did not come to
- * is finished after the job.
+ * within 1 % of the time while the job runs and there is room for stacks: an unwinding takes some
+ * 70 us. The rest is unwound after the job.
  */
 #pragma once
 

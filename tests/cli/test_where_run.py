@@ -407,14 +407,14 @@ def test_events_are_the_recorders_alone(tool, runs, tmp_path, option):
 # ---- killed, stopped -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("whom", ["job", "recorder"])
-def test_killed(tool, runs, tmp_path, whom):
+@pytest.mark.parametrize("killed", ["job", "recorder"])
+def test_killed(tool, runs, tmp_path, killed):
     """The last high is there."""
     line, path = runs.command(*TWO, "ready", tmp_path / "ready", "until-eof", "ready", tmp_path / "done")
     process = tool.start(*line[1:], stdin=subprocess.PIPE)
     wait_for((tmp_path / "ready").exists, "the job holds its memory")
     wait_for(lambda: runs.read_when(path, lambda where: mib(where.peak) >= 395), "the high is written")
-    if whom == "job":
+    if killed == "job":
         os.kill(job_of(process.pid, runs), signal.SIGKILL)
         assert process.wait(30) == -signal.SIGKILL
     else:

@@ -243,7 +243,8 @@ static pid_t start_held(const struct launch *launch, char **script, int pipe, co
 	become(launch, script, pipe);
 }
 
-/* The gate is opened for a job that may start, and closed for one that may not, which then ends. */
+/* Opens the gate for a job that may start, and kills the process of one that may not. If hiwater dies before, the
+ * job starts: its end of the pipe closes. */
 static int open_gate(const struct launch *launch, pid_t pid, int gate)
 {
 	const int r = launch->hold(launch->hold_ctx, pid);

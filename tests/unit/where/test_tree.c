@@ -256,7 +256,7 @@ static void samples_since_the_check_share_the_growth(void **state)
 	assert_mib(bytes_of(1, 300, 8), 4);
 }
 
-/* Highs that are not kept are told of once; the first and the last are kept. */
+/* tree_dropped() returns each high that is no longer kept, once; the first and the last high are kept. */
 static void there_are_at_most_sixteen(void **state)
 {
 	bool gone[64] = { false };
