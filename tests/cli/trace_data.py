@@ -52,8 +52,9 @@ class Seen:
             self.add(track, self.now[sequence], packet)
 
     def add(self, track, time, packet):
-        self.sequence_of[id(packet.track_event)] = packet.trusted_packet_sequence_id
-        self.events[track].append((time, packet.track_event))
+        event = packet.track_event  # kept: another call may give another object for it, with another id
+        self.sequence_of[id(event)] = packet.trusted_packet_sequence_id
+        self.events[track].append((time, event))
 
     def traced(self, event):
         return self.sequence_of[id(event)] > 1

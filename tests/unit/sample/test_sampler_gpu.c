@@ -131,7 +131,9 @@ static int fake_read(struct source *s, unsigned what, struct framebuf *out)
 			stage->pid[stage->leaves - 1] = 0;
 		(void) raise(SIGSEGV);
 	}
-	if (!s->born || s->total != stage->total)
+	const int64_t total = stage->total; /* once: the test may change it meanwhile */
+
+	if (!s->born || s->total != total)
 		framebuf_birth(out,
 			&(struct birth) {
 				.entity = ENTITY_GPU,
@@ -140,10 +142,10 @@ static int fake_read(struct source *s, unsigned what, struct framebuf *out)
 					.index = known(0),
 					.name = "Fake",
 					.vendor = "nvidia",
-					.memory_bytes = stage->total ? known(stage->total) : UNKNOWN },
+					.memory_bytes = total ? known(total) : UNKNOWN },
 			});
 	s->born = true;
-	s->total = stage->total;
+	s->total = total;
 	if (stage->second > 0 && !s->second_born)
 		framebuf_birth(out,
 			&(struct birth) { .entity = ENTITY_GPU,
