@@ -14,13 +14,12 @@ import errno
 import fcntl
 import os
 import signal
-import struct
 import threading
 import time
 import weakref
 
 # Not from socket: gevent and eventlet replace its names by sockets that switch to another greenlet.
-from _socket import AF_UNIX, MSG_DONTWAIT, MSG_NOSIGNAL, SO_RCVTIMEO, SO_SNDTIMEO, SOCK_SEQPACKET, SOL_SOCKET, socketpair
+from _socket import AF_UNIX, MSG_NOSIGNAL, SOCK_SEQPACKET, socketpair, timeout
 
 from . import _process, _spawn
 from ._errors import ArgumentValueError, Error
@@ -53,11 +52,6 @@ class Refused(Error):
 CLOSED = "the program closed the descriptor of the recorder's socket"
 
 
-def _timeout(seconds: float) -> bytes:
-    """A struct timeval (socket(7), SO_RCVTIMEO): the kernel waits, in one system call."""
-    return struct.pack("@ll", int(seconds), int(seconds % 1 * 1e6))
-
-
 class OwnSocket:
     """A socket whose descriptor the program may have closed, or closed and opened again: it is used
     and closed only while it is still this socket."""
@@ -88,11 +82,12 @@ class OwnSocket:
     def is_open(self) -> bool:
         return self._socket.fileno() >= 0 and self._identify() == self._identity
 
-    def get(self) -> socket:
-        """The socket, for one system call. Raises OSError if the descriptor is not its own any
-        more."""
+    def get(self, wait: bool = False) -> socket:
+        """The socket, for one operation, which waits for at most POLL_MS or not at all. The limit is Python's: one of the kernel's
+        (SO_RCVTIMEO) would begin anew after each signal. Raises OSError if the descriptor is not its own any more."""
         if self._socket.fileno() >= 0 and not self.is_open:
             raise OSError(errno.EBADF, CLOSED)
+        self._socket.settimeout(POLL_MS / 1000 if wait else 0)
         return self._socket
 
     def close(self) -> None:
@@ -166,11 +161,7 @@ class Channel:
             theirs.setblocking(True)  # also where socket.setdefaulttimeout() was called
             self._socket = OwnSocket(ours)
             self._recorder_inode = os.fstat(theirs.fileno()).st_ino
-            mine = self._socket.get()
-            mine.setblocking(True)  # without a limit of Python's: the kernel has one
-            mine.setsockopt(SOL_SOCKET, SO_RCVTIMEO, _timeout(POLL_MS / 1000))
-            mine.setsockopt(SOL_SOCKET, SO_SNDTIMEO, _timeout(ROOM_LIMIT_S))
-            _process.request_credentials(mine)
+            _process.request_credentials(self._socket.get())
             self._spawned = _spawn.spawn([command, "attach", "--control", str(_spawn.TARGET), *options], theirs.fileno())
         finally:
             theirs.close()
@@ -260,13 +251,14 @@ class Channel:
             raise Refused(f"a message of {len(message)} bytes is too long; the limit is {MESSAGE_MOST} bytes")
         if self._socket is None or self._pid != os.getpid():
             raise Lost("this process has no recorder")
+        wait = False  # at first: poll() reports room only once half of the buffer is free
         while True:
             try:
-                is_waiting = time.monotonic() < end
-                self._socket.get().send(message, MSG_NOSIGNAL | (0 if is_waiting else MSG_DONTWAIT))
+                self._socket.get(wait).send(message, MSG_NOSIGNAL)
                 return
-            except BlockingIOError:
-                if time.monotonic() >= end:
+            except (BlockingIOError, timeout):
+                wait = time.monotonic() < end
+                if not wait:
                     raise Late("the recorder does not read its socket") from None
             except OSError as e:
                 self._receive_rest()
@@ -314,14 +306,13 @@ class Channel:
         if self._socket is None or (wait and time.monotonic() >= end):
             raise Late(self._why_late())
         try:
-            flags = 0 if wait else MSG_DONTWAIT
             try:
-                message, ancillary, _, _ = self._socket.get().recvmsg(2 * MESSAGE_MOST, _process.ANCILLARY_SIZE, flags)
+                message, ancillary, _, _ = self._socket.get(wait).recvmsg(2 * MESSAGE_MOST, _process.ANCILLARY_SIZE)
             except ConnectionResetError:  # it ended without reading a request; its own messages come after this error
-                message, ancillary, _, _ = self._socket.get().recvmsg(2 * MESSAGE_MOST, _process.ANCILLARY_SIZE, flags)
+                message, ancillary, _, _ = self._socket.get(wait).recvmsg(2 * MESSAGE_MOST, _process.ANCILLARY_SIZE)
             self._recorder = _process.sender(ancillary, self._recorder)
             self._is_given_up = False
-        except BlockingIOError:  # none came
+        except (BlockingIOError, timeout):  # none came
             return False
         except OSError as e:
             if e.strerror == CLOSED:

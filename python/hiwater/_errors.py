@@ -42,4 +42,9 @@ def warn(text: str) -> None:
     level, frame = 1, sys._getframe()
     while frame.f_back and str(frame.f_globals.get("__name__", "")).partition(".")[0] == __package__:
         level, frame = level + 1, frame.f_back
-    warnings.warn(f"hiwater: {text}", RuntimeWarning, stacklevel=level)
+    try:
+        warnings.warn(f"hiwater: {text}", RuntimeWarning, stacklevel=level)
+    except Warning:  # the program has made it an error
+        raise
+    except Exception:  # such as ValueError where sys.stderr is closed: the program does not fail by a warning
+        pass

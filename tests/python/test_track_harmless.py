@@ -221,12 +221,24 @@ def test_a_stderr_that_nobody_reads(program):
         os.close(readers)
         closed = open("closed", "w"); closed.close()
         kept = sys.stderr
-        for sys.stderr in (os.fdopen(writer, "w"), closed, None):
+        for n, sys.stderr in enumerate((os.fdopen(writer, "w"), closed, None)):
             sink = Sink()
-            with hiwater.track(output=f"{id(sink)}.hiw", summary="line") as run: run.add_sink(sink)
+            with hiwater.track(output=f"{n}.hiw", summary="line") as run: run.add_sink(sink)
             assert hiwater.last() is run and sink.ended == 1 and run.summary.run.complete, run.warnings
         sys.stderr = kept
         os._exit(0)  # what is left in the broken one's buffer is the interpreter's to complain of
+    """)
+
+
+def test_a_warning_that_nobody_gets(program):
+    """Python raises ValueError where sys.stderr is closed."""
+    program.run("""
+        kept, sys.stderr = sys.stderr, open("closed", "w")
+        sys.stderr.close()
+        for _ in range(2):
+            with hiwater.track(output="same.hiw") as run: done = True
+        sys.stderr = kept
+        assert done and "same.hiw" in run.warnings[0], run.warnings
     """)
 
 
@@ -290,6 +302,22 @@ def test_a_handler_of_a_signal_may_use_it(program):
         assert run.warnings == [], run.warnings
         assert run.summary.series["handled"].n > 0
         assert all(p.end_s is not None for p in run.summary.phases)
+    """)
+
+
+def test_signals_do_not_prolong_a_wait(program):
+    """Such as those of a profiler; the recorder is stopped meanwhile."""
+    program.run("""
+        with hiwater.track() as run:
+            signal.signal(signal.SIGALRM, lambda *_: None)
+            signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+            [pid] = recorders()
+            os.kill(pid, signal.SIGSTOP)
+            begin = time.monotonic()
+            with run.phase("p"): pass
+            assert time.monotonic() - begin < 30  # 10 times the limits of both edges
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        assert any("stopped (SIGSTOP)" in w for w in run.warnings), run.warnings
     """)
 
 
