@@ -320,6 +320,7 @@ def test_the_kernel_kills_hiwater_too(tool, group, hog, alert):
     assert "for lack of memory" in " ".join(text.split())
 
 
+@pytest.mark.release  # a sanitizer's own memory is close to the limit
 def test_a_recorder_lost_far_from_the_limit_tells_no_story(tool, group, hog):
     recording = tool.folder / "run.hiw"
     job = subprocess.Popen([HIWATER, "run", "-i", "20ms", "-o", recording, "--", hog, "hold", "20"], env=tool.env,

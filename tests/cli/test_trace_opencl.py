@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from cli_helpers import HERE, HIWATER
 
-LAYER = pathlib.Path(HIWATER).parent / "libhiwater-trace.so"
+LAYER = pathlib.Path(os.environ.get("HIWATER_TRACE_LIBRARY") or pathlib.Path(HIWATER).parent / "libhiwater-trace.so")
 
 
 @pytest.fixture(scope="session")

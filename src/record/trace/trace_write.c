@@ -684,7 +684,8 @@ static int join_windows(struct trace_write *w)
 			w->windows_end_ns = w->windows[i].end_ns;
 		w->spans[i] = (struct trace_span) { w->windows[i].begin_ns, w->windows[i].end_ns };
 	}
-	qsort(w->spans, w->n_windows, sizeof(*w->spans), by_begin);
+	if (w->n_windows > 1)
+		qsort(w->spans, w->n_windows, sizeof(*w->spans), by_begin);
 	for (size_t i = 0; i < w->n_windows; i++) {
 		if (n > 0 && w->spans[i].begin <= w->spans[n - 1].end) {
 			if (w->spans[i].end > w->spans[n - 1].end)
