@@ -16,6 +16,7 @@
 
 enum {
 	SHOWN_COLUMNS = 60, /* of a name in the summary */
+	BELOW_PARTS = 20,   /* of the lower bound: that a count may be below it */
 };
 
 /* ---- recordings ------------------------------------------------------------------------------ */
@@ -37,9 +38,10 @@ static struct maybe peak_of(const struct ram_figure *ram, const struct where_dat
 		if (data->highs[i].total_bytes <= INT64_MAX && (int64_t) data->highs[i].total_bytes > counted)
 			counted = (int64_t) data->highs[i].total_bytes;
 	}
+	/* The two do not read at the same moments: a little below the bounds is their lower end. */
 	if (ram->method == METHOD_BOUNDED && ram->low.known && ram->high.known &&
-		counted >= ram->low.value && counted <= ram->high.value)
-		return known(counted);
+		counted >= ram->low.value - ram->low.value / BELOW_PARTS && counted <= ram->high.value)
+		return known(counted > ram->low.value ? counted : ram->low.value);
 	return ram->peak;
 }
 
