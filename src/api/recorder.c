@@ -307,7 +307,7 @@ static int open_record(struct hiw_recorder *r, struct err *err)
 	if (r->trace)
 		options.trace = (struct trace_feed) { trace_drain, r->trace };
 	if (r->where)
-		options.where = (struct where_source) { where_feed_drain, r->where };
+		options.where = (struct where_source) { where_feed_drain, where_feed_again, r->where };
 	(void) snprintf(key, sizeof(key), "%s-%s", s->name, s->job);
 	error = r->makes_folders ? make_folder_of(r->output, err) : 0;
 	if (error == 0)

@@ -76,9 +76,10 @@ struct where_high {
 struct where_sink;
 
 /* Where it comes from, for the recording's thread. drain passes what there is; last: the run is over, and what is missing
- * is waited for. drain NULL: the job is not sampled. */
+ * is waited for. drain NULL: the job is not sampled. again: what was passed is lost, and has to be passed again. */
 struct where_source {
 	int (*drain)(void *ctx, bool last, const struct where_sink *sink);
+	void (*again)(void *ctx);
 	void *ctx;
 };
 

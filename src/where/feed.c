@@ -26,7 +26,7 @@ enum {
 	FULL_RING = 128,
 	HIGH_VALUES = 11,
 };
-static const uint64_t last_wait_ns = UINT64_C(20000000000);
+static const uint64_t last_wait_ns = UINT64_C(20000000000), silence_ns = UINT64_C(5000000000);
 static const uint64_t cost_most = UINT64_C(1) << 50; /* ns, bytes: more is not believed */
 
 struct where_feed {
@@ -35,6 +35,7 @@ struct where_feed {
 	int fd;                   /* -1: the sampler does not run */
 	struct buf text;          /* received, not passed on */
 	bool has_begun, is_done, was_told, is_silent;
+	uint64_t heard_ns;        /* clock_awake_ns, of the last drain's */
 	uint64_t start_ns;
 	/* the high whose rows are coming */
 	struct where_high high;
@@ -109,10 +110,12 @@ bool where_feed_cost(struct where_feed *f, uint64_t *ret_cpu_ns, uint64_t *ret_r
 	return has_cost;
 }
 
-static void set_note(struct where_feed *f, const char *text)
+static void add_note(struct where_feed *f, const char *text)
 {
 	(void) pthread_mutex_lock(&f->lock);
-	(void) snprintf(f->note, sizeof(f->note), "%s", text);
+	const size_t n = strlen(f->note);
+
+	(void) snprintf(f->note + n, sizeof(f->note) - n, "%s%s", n > 0 ? "; " : "", text);
 	(void) pthread_mutex_unlock(&f->lock);
 }
 
@@ -398,7 +401,7 @@ static int on_line(struct where_feed *f, char *line, const struct where_sink *si
 	if (strcmp(word, "cost") == 0)
 		return on_cost(f, at, sink);
 	if (strcmp(word, "note") == 0 && lines_next_text(&at, &text))
-		set_note(f, text);
+		add_note(f, text);
 	f->is_done = f->is_done || strcmp(word, "done") == 0;
 	return 0;
 }
@@ -440,6 +443,7 @@ static enum received receive(struct where_feed *f, int wait_ms)
 	if (wait_ms > 0)
 		(void) poll(&(struct pollfd) { .fd = f->fd, .events = POLLIN }, 1, wait_ms);
 	while (f->text.len < LINE_MOST && (n = recv(f->fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0) {
+		f->heard_ns = clock_awake_ns();
 		if (buf_add(&f->text, bytes, (size_t) n) < 0)
 			return ENDED;
 	}
@@ -454,20 +458,39 @@ static bool has_long_line(const struct where_feed *f)
 	return f->text.len >= LINE_MOST;
 }
 
-static void hang_up(struct where_feed *f)
+static void hang_up(struct where_feed *f, const char *why)
 {
 	if (f->fd >= 0)
 		(void) close(f->fd);
 	f->fd = -1;
 	if (!f->is_done && !f->is_silent)
-		set_note(f, "hiwater-where ended before the run; "
-			    "hiwater where has what it had found until then");
+		add_note(f, why);
 	f->is_silent = true;
+}
+
+/* While it names functions it says that it does. */
+static bool may_wait(const struct where_feed *f, uint64_t begun_ns)
+{
+	const uint64_t now = clock_awake_ns();
+
+	return now < begun_ns + last_wait_ns && now < f->heard_ns + silence_ns;
+}
+
+void where_feed_again(void *feed)
+{
+	const struct where_feed *const f = feed;
+
+	if (f->fd >= 0)
+		(void) send(f->fd, "again\n", 6, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 int where_feed_drain(void *feed, bool last, const struct where_sink *sink)
 {
-	const uint64_t until = clock_awake_ns() + last_wait_ns;
+	static const char ended[] = "hiwater-where ended before the run; "
+				    "hiwater where has what it had found until then",
+			  hung[] = "hiwater-where did not respond at the end of the run; "
+				   "hiwater where has what it had found until then";
+	const uint64_t begun_ns = clock_awake_ns();
 	struct where_feed *f = feed;
 	enum received got;
 	unsigned rounds = 0;
@@ -479,14 +502,17 @@ int where_feed_drain(void *feed, bool last, const struct where_sink *sink)
 		f->was_told = true;
 		(void) send(f->fd, "end\n", 4, MSG_NOSIGNAL | MSG_DONTWAIT);
 	}
+	f->heard_ns = begun_ns;
 	do {
 		got = receive(f, last ? 100 : 0);
 		r = pass_lines(f, sink);
 		if (got == ENDED || (r == 0 && has_long_line(f))) {
-			hang_up(f);
-			break;
+			hang_up(f, ended);
+			return r;
 		}
 	} while (r == 0 && !f->is_done &&
-		 (last ? clock_awake_ns() < until : got == SOME && ++rounds < ROUNDS_MOST));
+		 (last ? may_wait(f, begun_ns) : got == SOME && ++rounds < ROUNDS_MOST));
+	if (r == 0 && last && !f->is_done)
+		hang_up(f, hung);
 	return r;
 }

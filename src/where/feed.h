@@ -42,8 +42,11 @@ int where_feed_start(struct where_feed *f, pid_t pid, pid_t *ret_pid, struct err
 /* When the run began, CLOCK_BOOTTIME: times are passed since then; before, nothing is passed. */
 void where_feed_begin(struct where_feed *f, uint64_t start_boot_ns);
 
-/* A struct where_source's; ctx: the feed. */
+/* A struct where_source's; ctx: the feed. The last one waits for at most 20 s, and 5 s for a sampler that says nothing. */
 int where_feed_drain(void *feed, bool last, const struct where_sink *sink);
+
+/* A struct where_source's, likewise: the sampler sends what it has sent once more. */
+void where_feed_again(void *feed);
 
 /* What the sampler used; false: it is not known, as before its end. */
 bool where_feed_cost(struct where_feed *f, uint64_t *ret_cpu_ns, uint64_t *ret_rss_bytes);

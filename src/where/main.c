@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -52,6 +53,7 @@ struct sampler {
 	bool is_over, is_gone;     /* the run; the recorder */
 	bool removes_maps;         /* perf maps, when they were read */
 	int64_t begun_wall_s;
+	struct buf notes;          /* lines, until the first line is sent */
 };
 
 static int parse_number(const char *text, unsigned *ret)
@@ -67,15 +69,40 @@ static int parse_number(const char *text, unsigned *ret)
 
 /* ---- while the job runs ---------------------------------------------------------------------- */
 
+static void drop_high(struct sampler *s, uint32_t number)
+{
+	(void) buf_str(outbox_lines(s->outbox), "drop");
+	lines_number(outbox_lines(s->outbox), number);
+	(void) buf_str(outbox_lines(s->outbox), "\n");
+}
+
+/* The recorder has lost what was sent, such as on a full disk. */
+static void send_again(struct sampler *s)
+{
+	size_t kept = 0;
+
+	outbox_forget(s->outbox);
+	for (uint32_t number = 1; number <= tree_last_number(s->tree); number++) {
+		if (kept < tree_high_count(s->tree) && tree_high(s->tree, kept)->number == number)
+			tree_high(s->tree, kept++)->is_new = true;
+		else
+			drop_high(s, number);
+	}
+}
+
+/* "again" or "end". */
 static void hear(struct sampler *s)
 {
 	char text[64];
-	const ssize_t n = recv(s->fd, text, sizeof(text), MSG_DONTWAIT);
+	const ssize_t n = recv(s->fd, text, sizeof(text) - 1, MSG_DONTWAIT);
 
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		s->is_gone = true;
-	if (n > 0)
-		s->is_over = true; /* there is one message */
+	text[n > 0 ? n : 0] = '\0';
+	if (strstr(text, "again\n"))
+		send_again(s);
+	if (strstr(text, "end\n"))
+		s->is_over = true;
 }
 
 static void add_raw(void *ctx, struct sample *sample)
@@ -88,11 +115,8 @@ static void send_highs(struct sampler *s, uint64_t now_ns, bool all)
 {
 	uint32_t dropped;
 
-	while (tree_dropped(s->tree, &dropped)) {
-		(void) buf_str(outbox_lines(s->outbox), "drop");
-		lines_number(outbox_lines(s->outbox), dropped);
-		(void) buf_str(outbox_lines(s->outbox), "\n");
-	}
+	while (tree_dropped(s->tree, &dropped))
+		drop_high(s, dropped);
 	for (size_t i = 0; i < tree_high_count(s->tree); i++) {
 		struct tree_high *const high = tree_high(s->tree, i);
 
@@ -193,6 +217,8 @@ static void finish(struct sampler *s)
 	send_highs(s, clock_boot_ns(), true);
 	while (!s->is_gone && worker_collect(s->worker) > 0 && clock_awake_ns() < until) {
 		worker_wait(s->worker, TICK_MS);
+		(void) buf_str(outbox_lines(s->outbox), "busy\n"); /* else the recorder does not wait */
+		s->is_gone = !outbox_send(s->outbox, 0);
 		hear(s);
 	}
 	(void) worker_collect(s->worker);
@@ -200,8 +226,6 @@ static void finish(struct sampler *s)
 	if (names && !s->is_gone)
 		outbox_names(s->outbox, s->worker, names, clock_awake_ns() + names_wait_ns);
 	names_free(names);
-	for (size_t i = 0; s->removes_maps && i < tree_pid_count(s->tree); i++)
-		names_remove_map(tree_pid(s->tree, i), s->begun_wall_s);
 	send_cost(s);
 	(void) buf_str(outbox_lines(s->outbox), "done\n");
 	(void) outbox_send(s->outbox, 5000);
@@ -209,10 +233,48 @@ static void finish(struct sampler *s)
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
-/* A thread that ended meanwhile needs none. */
-static void add_threads(struct sampler *s, pid_t pid)
+static void say(struct sampler *s, const char *text)
 {
+	(void) buf_str(&s->notes, "note");
+	lines_text(&s->notes, text);
+	(void) buf_str(&s->notes, "\n");
+}
+
+struct found {
+	pid_t list[PROCESSES];
+	size_t n;
+	unsigned refused;          /* threads that are not sampled */
+	struct err why;
+};
+
+/* Its event, unless it has one or has ended meanwhile; and the processes that it forked. */
+static void add_thread(struct sampler *s, pid_t pid, pid_t tid, struct found *found)
+{
+	struct longfile text = { 0 };
 	struct err err = { "" };
+	char name[64];
+	int r = 0;
+
+	if (tid != s->pid)
+		r = events_add(s->events, tid, &err);
+	if (r < 0 && r != -ESRCH && found->refused++ == 0)
+		found->why = err;
+	(void) snprintf(name, sizeof(name), "%d/task/%d/children", (int) pid, (int) tid);
+	if (longfile_read(&text, s->root.proc, name) > 0) {
+		const char *p = text.data;
+		uint64_t child;
+
+		while (found->n < PROCESSES && parse_u64(&p, &child) == 0) {
+			if ((pid_t) child != getpid())
+				found->list[found->n++] = (pid_t) child;
+			p += *p == ' ';
+		}
+	}
+	longfile_done(&text);
+}
+
+static void add_threads(struct sampler *s, pid_t pid, struct found *found)
+{
 	char name[32];
 	DIR *tasks;
 	int fd;
@@ -227,37 +289,26 @@ static void add_threads(struct sampler *s, pid_t pid)
 		const char *p = d->d_name;
 		uint64_t tid;
 
-		if (parse_u64(&p, &tid) == 0 && !*p && (pid_t) tid != s->pid)
-			(void) events_add(s->events, (pid_t) tid, &err);
+		if (parse_u64(&p, &tid) == 0 && !*p)
+			add_thread(s, pid, (pid_t) tid, found);
 	}
 	if (tasks)
 		(void) closedir(tasks);
 }
 
-/* The process and its descendants; the children of a thread are those that it forked. */
+/* The process and its descendants. */
 static void add_tree(struct sampler *s)
 {
-	pid_t list[PROCESSES] = { s->pid };
-	size_t n = 1;
+	struct found found = { .list = { s->pid }, .n = 1 };
+	char text[300];
 
-	for (size_t i = 0; i < n; i++) {
-		struct longfile text = { 0 };
-		char name[64];
-
-		add_threads(s, list[i]);
-		(void) snprintf(name, sizeof(name), "%d/task/%d/children", (int) list[i], (int) list[i]);
-		if (longfile_read(&text, s->root.proc, name) > 0) {
-			const char *p = text.data;
-			uint64_t pid;
-
-			while (n < PROCESSES && parse_u64(&p, &pid) == 0) {
-				if ((pid_t) pid != getpid())
-					list[n++] = (pid_t) pid;
-				p += *p == ' ';
-			}
-		}
-		longfile_done(&text);
-	}
+	for (size_t i = 0; i < found.n; i++)
+		add_threads(s, found.list[i], &found);
+	if (found.refused == 0)
+		return;
+	(void) snprintf(text, sizeof(text), "%u threads that ran already are not sampled: %.200s", found.refused,
+		found.why.text);
+	say(s, text);
 }
 
 static int open_all(struct sampler *s, struct err *err)
@@ -283,34 +334,40 @@ static int open_all(struct sampler *s, struct err *err)
 
 static void close_all(struct sampler *s)
 {
+	for (size_t i = 0; s->removes_maps && s->tree && i < tree_pid_count(s->tree); i++)
+		names_remove_map(tree_pid(s->tree, i), s->begun_wall_s);
 	worker_free(s->worker);
 	tree_free(s->tree);
 	outbox_free(s->outbox);
 	events_free(s->events);
+	buf_done(&s->notes);
 	modules_free(s->modules);
 	root_done(&s->root);
 }
 
 /* ---- names for a recording ------------------------------------------------------------------- */
 
-/* A module of which only the path and the build id are known. */
+/* A module of which only the path and the build id are known. Without a build id it is not known
+ * whether the file is still the one that ran. */
 static struct module *module_of(struct module *last, const char *path, const char *build_id)
 {
 	struct module *new;
+	struct stat st;
 	int fd;
 
-	if (last && strcmp(last->path, path) == 0 && strcmp(last->build_id, build_id) == 0)
+	if (last && strcmp(last->path, path) == 0 && last->is_elf == (strcmp(last->build_id, build_id) == 0))
 		return last;
 	new = calloc(1, sizeof(*new));
-	if (new)
-		new->path = strdup(path);
-	fd = new && new->path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
-	if (fd >= 0)
+	if (!new || !(new->path = strdup(path))) {
+		free(new);
+		return NULL;
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
 		(void) module_read(fd, new);
 	if (fd >= 0)
 		(void) close(fd);
-	if (new && strcmp(new->build_id, build_id) != 0)
-		new->is_elf = false; /* replaced since */
+	new->is_elf = new->is_elf && *build_id && strcmp(new->build_id, build_id) == 0;
 	return new; /* the one before stays, as long as this program: names refer to it */
 }
 
@@ -323,6 +380,7 @@ static int answer(void)
 	size_t cap = 0;
 	ssize_t n;
 
+	(void) setvbuf(stdout, NULL, _IOLBF, 0); /* an answer does not wait for the others */
 	while (names && (n = getline(&line, &cap, stdin)) > 0) {
 		char *at = line, *word, *path, *build_id;
 		struct buf out = BUF_INIT(1 << 20);
@@ -335,7 +393,7 @@ static int answer(void)
 			!lines_next_number(&at, &offset))
 			continue;
 		module = module_of(module, path, build_id);
-		if (!module || !module->path)
+		if (!module)
 			break;
 		names_of(names, module, offset, &name);
 		(void) buf_str(&out, "named");
@@ -403,7 +461,7 @@ static int probe(void)
 int main(int argc, char **argv)
 {
 	static const int ends[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
-	struct sampler s = { .options.from_exec = true };
+	struct sampler s = { .options.from_exec = true, .notes = BUF_INIT(1 << 12) };
 	struct err err = { "" };
 	unsigned fd, pid;
 	int r;
@@ -446,12 +504,9 @@ int main(int argc, char **argv)
 		tree_begin(s.tree, s.pid, true);
 	(void) buf_printf(outbox_lines(s.outbox), "ready\t%u\t%d\n", events_ring_pages(s.events),
 		events_has_kernel(s.events));
-	if (!unwind_has_library()) {
-		(void) buf_str(outbox_lines(s.outbox), "note");
-		lines_text(outbox_lines(s.outbox),
-			"this build of hiwater-where has no libdw: functions have no names and no callers");
-		(void) buf_str(outbox_lines(s.outbox), "\n");
-	}
+	if (!unwind_has_library())
+		say(&s, "this build of hiwater-where has no libdw: functions have no names and no callers");
+	(void) buf_add(outbox_lines(s.outbox), s.notes.data, s.notes.len);
 	(void) outbox_send(s.outbox, 1000);
 	follow(&s);
 	if (!s.is_gone)

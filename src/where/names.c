@@ -248,14 +248,33 @@ static char *read_map(pid_t pid, size_t *ret_bytes)
 	return text;
 }
 
+/* "7f52c0de1000 b py::load_table:/home/me/job.py": all entries of Python's are such. */
+static bool is_of_python(int fd)
+{
+	char text[64];
+	const ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	const char *name;
+
+	text[n > 0 ? n : 0] = '\0';
+	name = strchr(text, ' ');
+	name = name ? strchr(name + 1, ' ') : NULL;
+	return name && strncmp(name, " py::", 5) == 0;
+}
+
 void names_remove_map(pid_t pid, int64_t since_s)
 {
 	char path[64];
 	struct stat st;
+	int fd;
 
 	(void) snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int) pid);
-	if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_mtime >= since_s)
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_mtime >= since_s &&
+		is_of_python(fd))
 		(void) unlink(path);
+	(void) close(fd);
 }
 
 static bool parse_hex(const char **p, uint64_t *ret)
@@ -269,7 +288,7 @@ static bool parse_hex(const char **p, uint64_t *ret)
 	return true;
 }
 
-/* "7f52c0de1000 b py::load_table:/home/me/job.py"; lines that are no entries are left out. */
+/* "7f52c0de1000 b NAME"; lines that are no entries are left out. */
 static void parse_map(struct perf_map *map)
 {
 	size_t cap = 0;

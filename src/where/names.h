@@ -33,7 +33,7 @@ void names_free(struct names *n);
 
 /* Names a module's place. Those of one module should follow each other. */
 void names_of(struct names *n, const struct module *module, uint64_t offset, struct place_name *ret);
-/* Removes the perf map of a process, if it is this user's and no older than a time (CLOCK_REALTIME, seconds). */
+/* Removes the perf map of a process, if Python wrote it, it is this user's and no older than a time (CLOCK_REALTIME, seconds). */
 void names_remove_map(pid_t pid, int64_t since_s);
 
 /* Names an address of a process by a perf map. False: there is none that has it. */

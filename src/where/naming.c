@@ -2,6 +2,7 @@
 #include "where/naming.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,31 +12,54 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "where/lines.h"
 
 enum {
 	ANSWER_MOST = 64 << 20,
+	POLL_MS = 100,
 };
+static const uint64_t patience_ns = UINT64_C(10000000000);
 
 static bool is_nameless(const struct where_frame *f)
 {
 	return !*f->function && *f->module == '/';
 }
 
-/* A file without a name, at its beginning. */
+struct question {
+	const struct where_frame *frame;
+	size_t number;
+};
+
+static int by_module(const void *a, const void *b)
+{
+	const struct where_frame *const x = ((const struct question *) a)->frame;
+	const struct where_frame *const y = ((const struct question *) b)->frame;
+	const int r = strcmp(x->module, y->module);
+
+	return r ? r : strcmp(x->build_id, y->build_id);
+}
+
+/* A file without a name, at its beginning. Those of a module follow each other: it is opened once. */
 static int questions(const struct where_frame *frames, size_t n)
 {
 	struct buf lines = BUF_INIT(ANSWER_MOST);
+	autofree struct question *list = calloc(n + 1, sizeof(*list));
+	size_t n_list = 0;
 	int fd = memfd_create("frames", MFD_CLOEXEC);
 
-	for (size_t i = 0; i < n; i++) {
-		if (!is_nameless(&frames[i]))
-			continue;
+	for (size_t i = 0; list && i < n; i++) {
+		if (is_nameless(&frames[i]))
+			list[n_list++] = (struct question) { &frames[i], i };
+	}
+	if (n_list > 1)
+		qsort(list, n_list, sizeof(*list), by_module);
+	for (size_t i = 0; i < n_list; i++) {
 		(void) buf_str(&lines, "place");
-		lines_number(&lines, i);
-		lines_text(&lines, frames[i].module);
-		lines_text(&lines, frames[i].build_id);
-		lines_number(&lines, frames[i].offset);
+		lines_number(&lines, list[i].number);
+		lines_text(&lines, list[i].frame->module);
+		lines_text(&lines, list[i].frame->build_id);
+		lines_number(&lines, list[i].frame->offset);
 		(void) buf_str(&lines, "\n");
 	}
 	const bool is_written = fd >= 0 && lines.len > 0 && !lines.error &&
@@ -84,12 +108,18 @@ static void read_answer(char *line, struct where_frame *frames, size_t n)
 
 static void read_answers(int fd, struct where_frame *frames, size_t n)
 {
+	const uint64_t until = clock_awake_ns() + patience_ns;
 	struct buf text = BUF_INIT(ANSWER_MOST);
 	char bytes[8192];
-	ssize_t got;
+	ssize_t got = 1;
 
-	while ((got = read(fd, bytes, sizeof(bytes))) > 0 && buf_add(&text, bytes, (size_t) got) == 0)
-		;
+	while (got > 0 && clock_awake_ns() < until) {
+		if (poll(&(struct pollfd) { .fd = fd, .events = POLLIN }, 1, POLL_MS) <= 0)
+			continue;
+		got = read(fd, bytes, sizeof(bytes));
+		if (got > 0 && buf_add(&text, bytes, (size_t) got) < 0)
+			break;
+	}
 	for (char *line = text.data, *end; (end = strchr(line, '\n')); line = end + 1) {
 		*end = '\0';
 		read_answer(line, frames, n);
@@ -112,6 +142,8 @@ void where_name_frames(const char *program, struct where_frame *frames, size_t n
 	if (pid > 0)
 		read_answers(ends[0], frames, n);
 	(void) close(ends[0]);
-	if (pid > 0)
+	if (pid > 0) {
+		(void) kill(pid, SIGKILL); /* nothing is heard of it any more */
 		(void) waitpid(pid, NULL, 0);
+	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Names of frames that a recording has without, since its recorder was killed before the end: asked of hiwater-where,
- * which reads the programs, as far as they are the same ones still.
+ * which reads the programs, as far as they are the same ones still. At most 10 s.
  */
 #pragma once
 

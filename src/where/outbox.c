@@ -56,6 +56,12 @@ static bool set_flag(struct flags *f, uint32_t number)
 	return true;
 }
 
+static void clear_flags(struct flags *f)
+{
+	if (f->n > 0)
+		memset(f->bits, 0, f->n);
+}
+
 struct outbox *outbox_new(int fd, uint64_t sample_bytes)
 {
 	struct outbox *o = calloc(1, sizeof(*o));
@@ -83,6 +89,13 @@ void outbox_free(struct outbox *o)
 struct buf *outbox_lines(struct outbox *o)
 {
 	return &o->lines;
+}
+
+void outbox_forget(struct outbox *o)
+{
+	clear_flags(&o->frames);
+	clear_flags(&o->stacks);
+	clear_flags(&o->processes);
 }
 
 /* ---- frames and stacks ----------------------------------------------------------------------- */
@@ -285,6 +298,9 @@ void outbox_names(struct outbox *o, struct worker *w, struct names *names, uint6
 		qsort(list, n, sizeof(*list), by_module);
 	for (size_t i = 0; i < n && clock_awake_ns() < until_ns; i++) {
 		struct place_name name;
+
+		if (!outbox_send(o, 0))
+			break;
 
 		if (list[i].frame.module)
 			names_of(names, list[i].frame.module, list[i].frame.offset, &name);

@@ -21,6 +21,8 @@ struct buf *outbox_lines(struct outbox *o);
 /* Are all samples of the high unwound? If not, they are handed to the worker. */
 bool outbox_is_ready(const struct tree_high *high, struct worker *w);
 void outbox_high(struct outbox *o, struct tree *t, struct tree_high *high, struct worker *w);
+/* What was sent was lost: frames, stacks and processes are sent again with the highs that need them. */
+void outbox_forget(struct outbox *o);
 /* Sends names of all frames that were sent, as far as they are found until a time (clock_awake_ns).
  * */
 void outbox_names(struct outbox *o, struct worker *w, struct names *n, uint64_t until_ns);

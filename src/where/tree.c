@@ -18,6 +18,7 @@
 enum {
 	PAGE = 4096,
 	GROWN_PERCENT = 5,        /* since the last check: another is due */
+	LOST_PARTS = 100,         /* of the total: that may end before a high is settled */
 	KEPT_FDS = 2000,          /* of statm */
 	PIDS = 10000,
 	RAW_MOST = 40 << 20,      /* of stacks that are not unwound; further ones are not known */
@@ -71,6 +72,7 @@ struct tree {
 	size_t n_firsts, cap_firsts;
 	uint64_t total;           /* by the last sizes, without processes that ended since */
 	uint64_t ticked_samples;  /* when they were read */
+	uint64_t lost_bytes;      /* of processes that ended since the last high was settled */
 	uint64_t checked_total, checked_ns;
 	uint64_t checked_left;    /* of checked_total, without processes that ended since */
 	bool has_checked, is_fallen;
@@ -334,6 +336,7 @@ void tree_settle(struct tree *t)
 	if (!t->best.is_open)
 		return;
 	t->best.is_open = false;
+	t->lost_bytes = 0;
 	h = open_high(t);
 	h->time_boot_ns = t->best.time_ns;
 	h->total_bytes = t->best.total;
@@ -580,13 +583,18 @@ static uint64_t growth_of(const struct tree *t, struct process *p)
 	return p->growth;
 }
 
-/* Growth since sizes were last read is not in any size that was read: samples stand for it. */
-static void settle_before_loss(struct tree *t, const struct process *p)
+/* Growth since sizes were last read is not in any size that was read: samples stand for it. That is not done for each small
+ * process that ends, since it reads the samples of all. */
+static void settle_before_loss(struct tree *t, struct process *p)
 {
 	uint64_t growth = 0;
 
 	if (p->samples.n == 0)
 		return;
+	t->lost_bytes += p->counted > growth_of(t, p) ? p->counted : growth_of(t, p);
+	if (t->lost_bytes < t->total / LOST_PARTS)
+		return;
+	t->lost_bytes = 0;
 	for (size_t i = 0; i < t->n && !t->is_fallen; i++)
 		growth += t->list[i]->has_executed ? growth_of(t, t->list[i]) : 0;
 	if (growth > 0)
@@ -594,42 +602,54 @@ static void settle_before_loss(struct tree *t, const struct process *p)
 	tree_settle(t);
 }
 
-/* Its eldest child, which has the pages that the two shared, takes its place. */
-static struct process *find_heir(const struct process *p)
-{
-	struct process *heir = NULL;
-
-	for (struct process *q = p->family->first; q; q = q->next) {
-		if (q->parent != p)
-			continue;
-		if (!heir)
-			heir = q;
-		q->parent = q == heir ? p->parent : heir;
-	}
-	return heir;
-}
-
-static void pass_samples(struct process *from, struct process *to)
+/* Those from a place on that are older than the process, which is a child of theirs; returns the next place. */
+static size_t pass_samples(struct samples *from, size_t place, struct process *to)
 {
 	struct samples all = { .list = NULL };
 
-	for (size_t i = 0; i < from->samples.n; i++) {
-		struct sample *const s = from->samples.list[i];
+	for (; place < from->n && from->list[place]->time_ns < to->fork_ns; place++) {
+		struct sample *const s = from->list[place];
 
-		if (s->time_ns < to->fork_ns && samples_append(&all, s)) {
+		if (samples_append(&all, s)) {
 			s->is_checked = true;
+			to->checked.sampled += s->bytes;
 			continue;
 		}
 		s->is_dead = true;
 		sample_unref(s);
 	}
+	to->most = to->grown_number = 0;
+	if (all.n == 0)
+		return place;
 	for (size_t i = 0; i < to->samples.n; i++)
 		(void) samples_append(&all, to->samples.list[i]);
-	free(from->samples.list);
 	free(to->samples.list);
-	from->samples = (struct samples) { .list = NULL };
 	to->samples = all;
-	to->most = to->grown_number = 0;
+	return place;
+}
+
+/* What it touched is its eldest child's of those that were forked since; the eldest takes its place. */
+static struct process *pass_on(struct process *p)
+{
+	struct process *heir = NULL;
+	size_t place = 0;
+
+	for (struct process *q = p->family->first; q; q = q->next) {
+		if (q->parent != p)
+			continue;
+		place = pass_samples(&p->samples, place, q);
+		if (!heir) {
+			heir = q;
+			q->parent = p->parent;
+		} else {
+			q->parent = heir;
+			q->fork_ns = heir->fork_ns; /* what the two share is older */
+		}
+	}
+	p->samples.n -= place;
+	if (place > 0)
+		memmove(p->samples.list, p->samples.list + place, p->samples.n * sizeof(*p->samples.list));
+	return heir;
 }
 
 /* An heir has what both had. */
@@ -645,10 +665,8 @@ static void forget_size(struct tree *t, struct process *p, const struct process 
 static void on_process_end(struct tree *t, struct process *p)
 {
 	settle_before_loss(t, p);
-	struct process *const heir = find_heir(p);
+	struct process *const heir = pass_on(p);
 
-	if (heir)
-		pass_samples(p, heir);
 	forget_size(t, p, heir);
 	map_remove(&t->places, (uint64_t) p->pid);
 	t->list[p->place] = t->list[--t->n];
@@ -666,10 +684,8 @@ static void on_process_exec(struct tree *t, struct process *p)
 	if (!family)
 		return image_leave(image);
 	settle_before_loss(t, p);
-	struct process *const heir = find_heir(p);
+	struct process *const heir = pass_on(p);
 
-	if (heir)
-		pass_samples(p, heir);
 	forget_size(t, p, heir);
 	samples_done(&p->samples);
 	check_files_done(&p->files);
@@ -908,6 +924,11 @@ bool tree_dropped(struct tree *t, uint32_t *ret_number)
 		return false;
 	*ret_number = t->dropped[--t->n_dropped];
 	return true;
+}
+
+uint32_t tree_last_number(const struct tree *t)
+{
+	return t->last_number;
 }
 
 size_t tree_process_count(const struct tree *t)

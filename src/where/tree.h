@@ -77,6 +77,8 @@ size_t tree_alive(const struct tree *t);
 size_t tree_high_count(const struct tree *t);
 struct tree_high *tree_high(struct tree *t, size_t i);
 bool tree_dropped(struct tree *t, uint32_t *ret_number);
+/* Numbers of all highs that there were: up to this one. */
+uint32_t tree_last_number(const struct tree *t);
 
 /* A process that samples refer to. Numbers from 1. */
 struct tree_process {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Helpers for tests of the command. HIWATER is the binary, build/hiwater without it."""
+import contextlib
 import os
 import pathlib
 import re
@@ -17,6 +18,13 @@ ROOT = HERE.parent.parent
 HIWATER = str(pathlib.Path(os.environ.get("HIWATER", ROOT / "build" / "hiwater")).resolve())
 COUNTER = str(HERE / "counter.py")
 DEADLINE = 30  # seconds; a condition that does not come true by then never will
+
+
+def fill(disk):
+    """A file, filler, takes all that is left."""
+    with contextlib.suppress(OSError), open(disk / "filler", "wb", buffering=0) as filler:
+        while filler.write(b"x" * 4096):
+            pass
 
 
 def wait_for(condition, what, deadline=DEADLINE):
@@ -102,7 +110,7 @@ class Tool:
         self.history = folder / "history"
         self.started = []
         self.env = {k: v for k, v in os.environ.items()
-                    if not re.match(r"(HIWATER|SLURM|PMI|OMPI|TORCHELASTIC|WORLD_SIZE|NO_COLOR|CLICOLOR|COLUMNS|ACCESSIBLE|LC_|RANK|LOCAL_RANK)", k)}
+                    if not re.match(r"(HIWATER(?!_TRACE_LIBRARY)|SLURM|PMI|OMPI|TORCHELASTIC|WORLD_SIZE|NO_COLOR|CLICOLOR|COLUMNS|ACCESSIBLE|LC_|RANK|LOCAL_RANK)", k)}
         self.env.update(HIWATER_DIR=str(self.history), LANG="C.UTF-8", TERM="xterm")
         # Ranks of made jobs meet here, not with those of another test on this machine.
         runtime = folder.with_name(folder.name + ".runtime")

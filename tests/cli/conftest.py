@@ -2,6 +2,7 @@
 """What every test of the command gets."""
 import os
 import pathlib
+import subprocess
 
 import pytest
 import stress_jobs
@@ -49,3 +50,23 @@ def memory_cgroup():
     yield group
     wait_for(lambda: not (group / "cgroup.procs").read_text(), "the cgroup is empty")
     group.rmdir()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Makes a file system of so many bytes."""
+    stress_jobs.root_only()
+    made = []
+
+    def make(size, *options):
+        where = tmp_path / f"disk{len(made)}"
+        where.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", ",".join([f"size={size}", "mode=777", *options]), "none", where],
+                          check=False, capture_output=True).returncode:
+            pytest.skip("not allowed to mount")
+        made.append(where)
+        return where
+
+    yield make
+    for where in made:
+        subprocess.run(["umount", "-l", where], check=True)

@@ -15,7 +15,7 @@ import time
 
 import pytest
 import stress_jobs
-from cli_helpers import HIWATER, processes, wait_for
+from cli_helpers import HIWATER, fill, processes, wait_for
 from stress_jobs import (STATUS, check_integrity, child_of, figures, finish, line_of, rights_of_nobody, root_only, shown,
                          valid, wait_recorded, warnings_of)
 
@@ -29,26 +29,6 @@ def unaffected(done, warnings=1):
     assert done.stdout == "out\nmore\n"
     assert len(warnings_of(done.stderr)) == warnings, done.stderr
     assert re.search(r"^RAM +peak ", done.stderr, re.M), done.stderr
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """Makes a file system of so many bytes."""
-    root_only()
-    made = []
-
-    def make(size, *options):
-        where = tmp_path / f"disk{len(made)}"
-        where.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", ",".join([f"size={size}", "mode=777", *options]), "none", where],
-                          check=False, capture_output=True).returncode:
-            pytest.skip("not allowed to mount")
-        made.append(where)
-        return where
-
-    yield make
-    for where in made:
-        subprocess.run(["umount", "-l", where], check=True)
 
 
 def all_at_once(tool, runs):
@@ -87,9 +67,7 @@ def test_disk_that_fills_up(stress, tool, small_disk):
     disk = small_disk("4m")
     process = stress.start(["-i", "10ms", "-o", disk / "x.hiw", "--json", "run.json"], "beat", "beat")
     wait_recorded(disk / "x.hiw")
-    with contextlib.suppress(OSError), open(disk / "filler", "wb", buffering=0) as filler:
-        while filler.write(b"x" * 4096):
-            pass
+    fill(disk)
     warned = line_of(process.stderr).decode()
     assert "warning" in warned and ("space" in warned or "full" in warned)
     stdout, stderr = finish(process)
@@ -118,9 +96,7 @@ def test_disk_that_is_full_for_a_while(stress, tool, small_disk):
     disk = small_disk("1m")
     process = stress.start(["-i", "10ms", "-o", disk / "x.hiw", "--json", "run.json"], "beat", "beat")
     wait_recorded(disk / "x.hiw")
-    with contextlib.suppress(OSError), open(disk / "filler", "wb", buffering=0) as filler:
-        while filler.write(b"x" * 4096):
-            pass
+    fill(disk)
     warned = line_of(process.stderr).decode()
     assert "recording stopped: cannot write" in warned and "unless it can be written again" in warned, warned
     (disk / "filler").unlink()
@@ -242,9 +218,7 @@ def test_numbers_of_runs_on_a_full_disk(tool, small_disk):
     for _ in range(2):
         assert run().returncode == 0
     for newest in (2, 3):
-        with contextlib.suppress(OSError), open(disk / "filler", "wb", buffering=0) as filler:
-            while filler.write(b"x" * 4096):
-                pass
+        fill(disk)
         done = run()
         assert done.returncode == 0 and len(warnings_of(done.stderr)) == 1 and "No space" in done.stderr, done.stderr
         assert numbers() == [1, newest]

@@ -13,7 +13,7 @@ import sys
 import time
 
 import pytest
-from cli_helpers import wait_for
+from cli_helpers import fill, wait_for
 from where_runs import (HOLD, MIB, Runs, called, compile_job, compile_library, in_order, mib, nobody_runs, pythons, sampling,
                         with_numpy)
 
@@ -428,6 +428,31 @@ def test_killed(tool, runs, tmp_path, killed):
     where.is_near("touch_second", 100)
 
 
+def test_a_disk_that_is_full_for_a_while(tool, runs, small_disk, tmp_path):
+    """What was sent meanwhile is sent again: every row has its stack, its frames and its process."""
+    disk = small_disk("2m")
+    line, path = runs.command("first", "100", "ready", tmp_path / "one", "await", tmp_path / "full", "second", "200", "ready",
+                              tmp_path / "two", "await", tmp_path / "free", "third", "300", *HOLD, folder=disk)
+    process = tool.start(*line[1:], text=True)
+    wait_for(lambda: runs.read_when(path, lambda where: mib(where.peak) >= 95), "the first high is written")
+    fill(disk)
+    (tmp_path / "full").touch()
+    assert "recording stopped: cannot write" in process.stderr.readline()
+    wait_for((tmp_path / "two").exists, "the job holds the second")
+    (disk / "filler").unlink()
+    assert "the recording continues" in process.stderr.readline()
+    (tmp_path / "free").touch()
+    assert process.wait(60) == 0
+    where = runs.read(path)
+    where.agrees({"touch_first": 100, "touch_second": 200, "touch_third": 300})
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+        for child, key, parent in (("row", "stack", "stack"), ("row", "process", "process"), ("row", "high", "high"),
+                                   ("stack", "frame", "frame"), ("stack", "parent", "stack")):
+            lost = db.execute(f"SELECT count(*) FROM where_{child} WHERE {key} NOT IN (SELECT id FROM where_{parent})").fetchone()[0]
+            assert lost == 0, f"{lost} of {child}"
+    db.close()
+
+
 def test_a_storm_that_is_not_read(tool, runs, tmp_path):
     """What was lost while the recorder did not run is counted, and given to nobody."""
     line, path = runs.command("ready", tmp_path / "ready", "await", tmp_path / "go", "third", "600", "ready", tmp_path / "done", *HOLD,
@@ -446,6 +471,30 @@ def test_a_storm_that_is_not_read(tool, runs, tmp_path):
     assert where.json["lost"] > 1000, str(where)
     assert where.of("touch_third") <= 600 * 1.03 and where.others("touch_third") <= 3, str(where)
     assert where.of("touch_third") + mib(where.unsampled) >= 597, str(where)
+
+
+# ---- attached ----------------------------------------------------------------------------------------------
+
+
+THREADED = """
+import subprocess, sys, threading, time
+thread = threading.Thread(target=lambda: subprocess.run(sys.argv[1:]))
+thread.start()
+thread.join()
+"""
+
+
+def test_attach_to_what_a_thread_forked(tool, runs, tmp_path):
+    """The children of a process are those of all its threads."""
+    job = subprocess.Popen([sys.executable, "-c", THREADED, runs.job, "ready", tmp_path / "ready", "await", tmp_path / "go", "first", "200",
+                            "ready", tmp_path / "done", *HOLD], env=runs.env)
+    tool.started.append(job)
+    wait_for((tmp_path / "ready").exists, "the job runs")
+    attached = tool.start("attach", "--where", "-o", tmp_path / "a.hiw", "--summary", "none", job.pid)
+    wait_for(lambda: runs.read_when(tmp_path / "a.hiw", lambda where: where.peak > 0), "the attached recorder has what was there before")
+    (tmp_path / "go").touch()
+    assert job.wait(60) == 0 and attached.wait(60) == 0
+    runs.read(tmp_path / "a.hiw").is_near("touch_first", 200)
 
 
 # ---- out of reach ------------------------------------------------------------------------------------------
@@ -541,7 +590,8 @@ def test_a_function_whose_name_is_an_escape_sequence(runs, programs, tmp_path):
     subprocess.run(["objcopy", "--redefine-sym", "touch_first=\x1b[2Jtouch\n\x07<&", programs("O2"), evil], check=True)
     result, path = runs.run("first", "60", *HOLD, command=[evil])
     assert result.returncode == 0
-    assert any(row["bytes"] > 58 * MIB for row in runs.read(path).rows)
+    where = runs.read(path)
+    assert any(mib(row["bytes"]) > 58 - where.lost for row in where.rows), str(where)
     assert not any(re.search("[\x00-\x08\x0b-\x1f\x7f]", text) for text in shown_by_all(runs, path))
 
 
@@ -673,6 +723,19 @@ def test_a_perf_map_that_is_the_users_stays(runs, tmp_path):
     assert left.exists()
     left.unlink()
     where.is_near("load_table", 300, 0.05)
+
+
+def test_a_perf_map_of_the_job_stays(runs, tmp_path):
+    """Only what Python wrote is removed."""
+    python = next(filter(None, pythons("3.12", "3.13").values()), None)
+    if not python:
+        pytest.skip("no Python 3.12")
+    (tmp_path / "job.py").write_text("import os\nwith open(f'/tmp/perf-{os.getpid()}.map', 'w') as f:\n    f.write('1000 10 mine\\n')\n"
+                                     + JOB)
+    where = runs(command=[python, "-I", tmp_path / "job.py"], option="--where=python")
+    left = pathlib.Path(f"/tmp/perf-{where.result.stdout.split()[0]}.map")
+    assert left.read_text() == "1000 10 mine\n"
+    left.unlink()
 
 
 def test_the_environment_of_python(runs, tmp_path):

@@ -150,10 +150,10 @@ class Runs:
             runtime.chmod(0o777)
             self.env["XDG_RUNTIME_DIR"] = str(runtime)
 
-    def command(self, *words, option="--where", command=None, options=()):
+    def command(self, *words, option="--where", command=None, options=(), folder=None):
         """A run's command line, and the recording."""
         self.made += 1
-        path = self.tool.folder / f"run{self.made}.hiw"
+        path = (folder or self.tool.folder) / f"run{self.made}.hiw"
         where = [option] if option else []
         line = [HIWATER, "run", *where, "-o", path, "--summary", "none", *options, "--", *(command or [self.job]), *words]
         return [*self.prefix, *map(str, line)], path

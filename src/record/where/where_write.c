@@ -216,6 +216,7 @@ struct where_write *where_write_new(struct store *s)
 void where_write_rolled_back(struct where_write *w)
 {
 	w->has_tables = false;
+	w->bytes = 0;
 }
 
 void where_write_free(struct where_write *w)

@@ -15,7 +15,7 @@ struct where_write;
 struct where_write *where_write_new(struct store *s);
 void where_write_free(struct where_write *w);
 
-/* The transaction was rolled back: tables are made again; what was written in it is lost, as far as it is not sent again. */
+/* The transaction was rolled back: tables are made again; what was written in it has to be passed again. */
 void where_write_rolled_back(struct where_write *w);
 
 /* Valid until where_write_free. It returns errors of the store. */

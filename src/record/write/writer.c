@@ -75,6 +75,7 @@ void writer_close(struct writer *w, bool finished)
 {
 	trace_write_free(w->trace);
 	w->trace = NULL;
+	w->has_lost_where = w->has_lost_where || w->where;
 	where_write_free(w->where);
 	w->where = NULL;
 	(void) store_close(w->store, finished);
@@ -217,6 +218,7 @@ static void roll_back(struct writer *w)
 		trace_write_rolled_back(w->trace);
 	if (w->where)
 		where_write_rolled_back(w->where);
+	w->has_lost_where = w->has_lost_where || w->where;
 }
 
 static void pause_writing(struct writer *w, int r)
@@ -612,6 +614,9 @@ static void drain_where(struct writer *w, bool last)
 	if (!w->where)
 		w->where = where_write_new(w->store);
 	r = w->where ? store_begin(w->store) : -ENOMEM;
+	if (r == 0 && w->has_lost_where)
+		w->options.where.again(w->options.where.ctx);
+	w->has_lost_where = w->has_lost_where && r < 0;
 	if (r == 0)
 		r = w->options.where.drain(w->options.where.ctx, last, where_write_sink(w->where));
 	if (r < 0)

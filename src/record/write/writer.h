@@ -50,6 +50,7 @@ struct writer {
 	struct store *store;     /* NULL: no open file */
 	struct trace_write *trace; /* NULL: nothing was drained yet */
 	struct where_write *where; /* likewise */
+	bool has_lost_where;     /* what was passed to it, with a transaction */
 	uint32_t phases[WRITER_PHASES]; /* open, the innermost last */
 	unsigned n_phases;
 	uint64_t drained_ns;     /* the time of the last drain */

@@ -293,7 +293,7 @@ static void good_lines_are_passed(void **state)
 				       " file /lib/x 100\n"
 				       "drop 1\n"
 				       "high 2 0 900 0 800 10 262144 5 6\n"); /* not before the run's beginning */
-	assert_note("two");
+	assert_note("one; two");
 	assert_note("");
 }
 
@@ -425,9 +425,24 @@ static void one_that_does_not_end_is_not_waited_for(void **state)
 	(void) state;
 	assert_int_equal(start("printf 'ready\\t128\\t1\\ndrop\\t1\\n' >&$1; read word <&$1; read word <&$1"), 0);
 	where_feed_begin(rig.feed, 0);
-	jump_ns = UINT64_C(5000000000);
+	jump_ns = UINT64_C(3000000000);
 	assert_int_equal(where_feed_drain(rig.feed, true, &sink), 0);
 	jump_ns = 0;
+	assert_note("hiwater-where did not respond at the end of the run; hiwater where has what it had found until then");
+}
+
+static void it_is_told_to_send_again(void **state)
+{
+	(void) state;
+	assert_int_equal(start("printf 'ready\\t128\\t1\\n' >&$1; read word <&$1\n"
+			       "printf 'process\\t1\\t1\\t%s\\ndone\\n' \"$word\" >&$1"),
+		0);
+	where_feed_begin(rig.feed, 0);
+	where_feed_again(rig.feed);
+	assert_int_equal(where_feed_drain(rig.feed, true, &sink), 0);
+	assert_string_equal(seen.text, "process 1 1 again\n");
+	where_feed_again(rig.feed); /* nobody is there */
+	assert_note("");
 }
 
 static void one_that_ends_early_is_noted_once(void **state)
@@ -494,6 +509,7 @@ int main(void)
 		TEST(nothing_is_passed_before_the_run),
 		TEST(it_hears_of_the_end),
 		TEST(one_that_does_not_end_is_not_waited_for),
+		TEST(it_is_told_to_send_again),
 		TEST(one_that_ends_early_is_noted_once),
 		TEST(a_line_without_an_end_is_given_up),
 		TEST(many_lines_are_passed),

@@ -194,10 +194,17 @@ static void another_users_map_is_not_read(void **state)
 
 static void ones_own_map_is_removed(void **state)
 {
+	static const char *const others[] = { "1000 10 f\n", "1000 10 f py::\n", "py::" };
 	struct stat st;
 
 	(void) state;
-	write_map("1000 10 f\n");
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		write_map(others[i]);
+		assert_int_equal(stat(path, &st), 0);
+		names_remove_map(getpid(), st.st_mtime); /* not written by Python */
+		assert_int_equal(access(path, F_OK), 0);
+	}
+	write_map("1000 10 py::f:/x.py\n");
 	assert_int_equal(stat(path, &st), 0);
 	names_remove_map(getpid(), st.st_mtime + 1); /* an older one, of another program with this pid */
 	assert_int_equal(access(path, F_OK), 0);

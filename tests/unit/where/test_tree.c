@@ -632,6 +632,53 @@ static void samples_pass_to_the_eldest_child(void **state)
 	assert_mib(bytes_of(3, 0, 1000), 220);
 }
 
+/* What the parent touched between two forks is there in the second child alone. */
+static void what_was_touched_between_forks_is_the_next_childs(void **state)
+{
+	(void) state;
+	begin();
+	touch(100, 0, 100);
+	fork_of(100, 101, 101);
+	fill(101, 0, 100);
+	touch(100, 200, 60);
+	touch(101, 400, 40);
+	fork_of(100, 102, 102);
+	fill(102, 0, 100);
+	fill(102, 200, 60);
+	size(100, 160, 0);
+	size(101, 140, 0);
+	size(102, 160, 0);
+	tick();
+	tick();
+	size(100, 0, 0);
+	exit_of(100, 100);
+	vanish(100);
+	touch(102, 600, 100);
+	size(102, 260, 0);
+	tick();
+	tick();
+	tree_settle(rig.tree);
+	assert_int_equal(last_high()->total_bytes, (100 + 60 + 40 + 100) * MIB);
+	assert_mib(bytes_of(1, 0, 100), 100);
+	assert_mib(bytes_of(1, 200, 60), 60);
+	assert_mib(bytes_of(2, 400, 40), 40);
+	/* What the first one touched then is not the second one's, which has other pages there. */
+	fill(102, 400, 40);
+	size(102, 300, 0);
+	size(101, 0, 0);
+	exit_of(101, 101);
+	vanish(101);
+	touch(102, 800, 200);
+	size(102, 500, 0);
+	tick();
+	tick();
+	tree_settle(rig.tree);
+	assert_int_equal(last_high()->total_bytes, 500 * MIB);
+	assert_mib(bytes_of(1, 0, 100), 100);
+	assert_mib(bytes_of(1, 200, 60), 60);
+	assert_mib(bytes_of(2, 400, 40), 0);
+}
+
 /* A child has none of what its parent freed. */
 static void only_what_the_heir_has_passes(void **state)
 {
@@ -884,6 +931,7 @@ int main(void)
 		TEST(one_that_came_since_the_check_has_what_it_touched),
 		TEST(children_count_what_they_touched),
 		TEST(samples_pass_to_the_eldest_child),
+		TEST(what_was_touched_between_forks_is_the_next_childs),
 		TEST(only_what_the_heir_has_passes),
 		TEST(a_pid_that_is_used_again),
 		TEST(a_process_whose_end_was_lost),

@@ -317,6 +317,66 @@ static void a_pause_is_no_idle_time_of_a_gpu(void **state)
 	folder_done(&f);
 }
 
+/* A sampler, as the recorder hears it: a new frame with each drain, passed once; "again" passes all of them once more. */
+struct frames {
+	uint32_t known, passed;
+	unsigned agains;
+};
+
+static int drain_frames(void *ctx, bool last, const struct where_sink *sink)
+{
+	const struct where_frame frame = { .module = "/bin/job", .build_id = "", .function = "f", .file = "" };
+	struct frames *f = ctx;
+	int r = 0;
+
+	(void) last;
+	f->known++;
+	while (r == 0 && f->passed < f->known) {
+		f->passed++;
+		r = sink->frame(sink->ctx, f->passed, &frame);
+	}
+	return r;
+}
+
+static void pass_frames_again(void *ctx)
+{
+	struct frames *f = ctx;
+
+	f->passed = 0;
+	f->agains++;
+}
+
+static void samples_of_a_lost_transaction_are_passed_again(void **state)
+{
+	struct frames frames = { 0 };
+	struct rig_folder f;
+	struct writer_rig w;
+	struct sim s;
+
+	(void) state;
+	folder_new(&f);
+	faults_on(-1, SQLITE_FULL);
+	sim_new(&s, 100 * MS, SEC, 2, true);
+	writer_rig_new(&w, &s, f.file, 64000000, 100 * SEC, 200);
+	w.writer.options.where = (struct where_source) { drain_frames, pass_frames_again, &frames };
+	for (int k = 0; k < 200; k++) {
+		sim_tick(&s);
+		writer_rig_give(&w, false);
+		writer_drain(&w.writer, TRACE_DRAIN_USUAL);
+		faults.left = k < 55 || k > 120 ? -1 : 0;
+	}
+	assert_false(w.writer.paused);
+	assert_int_equal(frames.agains, 1); /* not with each attempt */
+	sim_end(&s);
+	s.totals(s.ctx, s.job);
+	writer_rig_finish(&w);
+	faults_off();
+	assert_int_equal(sql_int(f.file, "SELECT count(*) FROM where_frame"), frames.known);
+	writer_rig_done(&w);
+	sim_done(&s);
+	folder_done(&f);
+}
+
 /* ---- real disks ------------------------------------------------------------------------------ */
 
 /* The reported end is that of the file, or before it where it could be written again meanwhile. */
@@ -600,6 +660,7 @@ int main(void)
 		cmocka_unit_test(a_disk_that_fails_for_a_while_leaves_a_gap),
 		cmocka_unit_test(errors_of_what_is_traced_pause_nothing),
 		cmocka_unit_test(a_pause_is_no_idle_time_of_a_gpu),
+		cmocka_unit_test(samples_of_a_lost_transaction_are_passed_again),
 		cmocka_unit_test(a_full_disk_ends_the_recording_only),
 		cmocka_unit_test(a_file_size_limit_ends_the_recording_only),
 		cmocka_unit_test(a_folder_that_goes_away_is_trouble),
