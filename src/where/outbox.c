@@ -14,6 +14,8 @@
 
 enum {
 	MOST = 256 << 20, /* bytes that wait for the recorder */
+	ROWS = 12000,     /* of a high: 16 highs take 3 MiB of the recording then */
+	FILES = 1000,
 };
 
 /* Which numbers were sent. */
@@ -183,11 +185,57 @@ static int by_key(const void *a, const void *b)
 	return x->process < y->process ? -1 : x->process > y->process;
 }
 
-/* The high's samples by stack and process. */
-static void gather(struct outbox *o, const struct tree_high *high)
+static int largest_first(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	return x->bytes != y->bytes ? (x->bytes > y->bytes ? -1 : 1) : by_key(a, b);
+}
+
+/* One row for each stack and process. */
+static void join_rows(struct outbox *o)
 {
 	size_t n = 0;
 
+	if (o->n_rows == 0)
+		return;
+	qsort(o->rows, o->n_rows, sizeof(*o->rows), by_key);
+	for (size_t i = 1; i < o->n_rows; i++) {
+		if (by_key(&o->rows[n], &o->rows[i]) == 0) {
+			o->rows[n].bytes += o->rows[i].bytes;
+			o->rows[n].n += o->rows[i].n;
+		} else {
+			o->rows[++n] = o->rows[i];
+		}
+	}
+	o->n_rows = n + 1;
+}
+
+/* The smallest become their callers', until there are few enough. Outermost frames have no caller:
+ * what is left over then is unsampled. */
+static void merge_small_rows(struct outbox *o, const struct unwind *u)
+{
+	for (unsigned round = 0; o->n_rows > ROWS && round < UNWIND_DEPTH; round++) {
+		qsort(o->rows, o->n_rows, sizeof(*o->rows), largest_first);
+		const size_t excess = o->n_rows - ROWS, n = 2 * excess < o->n_rows ? 2 * excess : o->n_rows;
+
+		for (size_t i = o->n_rows - n; i < o->n_rows; i++) {
+			const uint32_t caller = unwind_node(u, o->rows[i].stack - 1)->parent;
+
+			if (caller)
+				o->rows[i].stack = caller;
+		}
+		join_rows(o);
+	}
+	if (o->n_rows > ROWS) {
+		qsort(o->rows, o->n_rows, sizeof(*o->rows), largest_first);
+		o->n_rows = ROWS;
+	}
+}
+
+/* The high's samples by stack and process. */
+static void gather(struct outbox *o, const struct tree_high *high, const struct unwind *u)
+{
 	o->n_rows = 0;
 	if (high->n_shares > o->cap_rows) {
 		struct row *const rows = realloc(o->rows, high->n_shares * sizeof(*rows));
@@ -206,25 +254,47 @@ static void gather(struct outbox *o, const struct tree_high *high)
 				stack, sample->process, high->shares[i].bytes, 1
 			};
 	}
-	if (o->n_rows == 0)
-		return;
-	qsort(o->rows, o->n_rows, sizeof(*o->rows), by_key);
-	for (size_t i = 1; i < o->n_rows; i++) {
-		if (by_key(&o->rows[n], &o->rows[i]) == 0) {
-			o->rows[n].bytes += o->rows[i].bytes;
-			o->rows[n].n += o->rows[i].n;
-		} else {
-			o->rows[++n] = o->rows[i];
-		}
+	join_rows(o);
+	merge_small_rows(o, u);
+}
+
+static int largest_file_first(const void *a, const void *b)
+{
+	const struct check_file *x = a, *y = b;
+
+	return x->bytes != y->bytes ? (x->bytes > y->bytes ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+static void put_file(struct outbox *o, const char *name, uint64_t bytes)
+{
+	(void) buf_str(&o->lines, "file");
+	lines_text(&o->lines, name);
+	lines_number(&o->lines, bytes);
+	(void) buf_str(&o->lines, "\n");
+}
+
+/* The smallest are one, if there are many. */
+static void put_files(struct outbox *o, const struct tree_high *high)
+{
+	uint64_t rest = 0;
+
+	if (high->n_files > FILES)
+		qsort(high->files, high->n_files, sizeof(*high->files), largest_file_first);
+	for (size_t i = 0; i < high->n_files; i++) {
+		if (i < FILES)
+			put_file(o, high->files[i].name, high->files[i].bytes);
+		else
+			rest += high->files[i].bytes;
 	}
-	o->n_rows = n + 1;
+	if (high->n_files > FILES)
+		put_file(o, "[other files]", rest);
 }
 
 void outbox_high(struct outbox *o, struct tree *t, struct tree_high *high, struct worker *w)
 {
 	const struct unwind *const u = worker_lock(w);
 
-	gather(o, high);
+	gather(o, high, u);
 	for (size_t i = 0; i < o->n_rows; i++) {
 		put_stack(o, u, o->rows[i].stack);
 		if (set_flag(&o->processes, o->rows[i].process))
@@ -244,7 +314,8 @@ void outbox_high(struct outbox *o, struct tree *t, struct tree_high *high, struc
 	const uint64_t before = tree_before(t) < rest ? tree_before(t) : rest;
 	const uint64_t values[] = { high->number, high->time_boot_ns, high->total_bytes,
 		high->checked_boot_ns, high->checked_bytes,
-		before, o->sample_bytes, high->huge_bytes, high->lost, o->n_rows, high->n_files };
+		before, o->sample_bytes, high->huge_bytes, high->lost, o->n_rows,
+		high->n_files > FILES ? FILES + 1 : high->n_files };
 
 	(void) buf_str(&o->lines, "high");
 	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++)
@@ -257,12 +328,7 @@ void outbox_high(struct outbox *o, struct tree *t, struct tree_high *high, struc
 			(unsigned long long) row->bytes,
 			(unsigned long long) row->n);
 	}
-	for (size_t i = 0; i < high->n_files; i++) {
-		(void) buf_str(&o->lines, "file");
-		lines_text(&o->lines, high->files[i].name);
-		lines_number(&o->lines, high->files[i].bytes);
-		(void) buf_str(&o->lines, "\n");
-	}
+	put_files(o, high);
 	high->is_new = false;
 	high->was_sent = true;
 }

@@ -754,6 +754,44 @@ def test_the_recording_stays_small(runs):
     assert with_it - without <= 256 << 10, (with_it, without)
 
 
+MANY_STACKS = """
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static char *at;
+__attribute__((noinline)) void leaf(void) { memset(at, 1, 65536); at += 65536; usleep(20); }
+__attribute__((noinline)) void branch(int depth)
+{
+    if (depth == 0) { leaf(); return; }
+    branch(depth - 1);
+    __asm__ volatile("" ::: "memory");
+    branch(depth - 1);
+    __asm__ volatile("" ::: "memory");
+}
+int main(void)
+{
+    at = mmap(0, 1 << 30, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(at, 1 << 30, MADV_NOHUGEPAGE);
+    branch(14);
+    return 0;
+}
+"""
+
+
+def test_many_stacks_are_merged_into_their_callers(runs, tmp_path):
+    """16,384 stacks: the recording keeps the largest and, for the others, their callers; nothing is lost by that."""
+    (tmp_path / "many.c").write_text(MANY_STACKS)
+    subprocess.run(["cc", "-O1", "-fno-optimize-sibling-calls", "-o", tmp_path / "many", tmp_path / "many.c"], check=True)
+    result, path = runs.run(command=[tmp_path / "many"], option="--where=fine")
+    assert result.returncode == 0
+    where = runs.read(path)
+    assert where.of("leaf") > 400 - where.lost and 1010 - 1.5 * where.lost <= where.of("leaf") + where.of("branch") <= 1040, str(where)
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+        most = max(n for n, in db.execute("SELECT count(*) FROM where_row GROUP BY high"))
+    db.close()
+    assert most <= 12000 and path.stat().st_size < 8 * MIB
+
+
 @pytest.mark.full
 def test_a_long_job_with_many_highs(runs):
     """At most 16 highs are kept, and the last is the peak."""

@@ -6,7 +6,9 @@
 #include <string.h>
 
 enum {
-	MOST_BYTES = 8 << 20, /* approximately: of rows, without their names' repetition in indices */
+	/* Approximate bytes of frames and stacks. The rows and files of highs, which the sampler limits, are 3 MiB more. */
+	NAMELESS_MOST = 3 << 20, /* of frames before they have names, */
+	MOST_BYTES = 5 << 20,    /* which come at the end */
 	ROW_BYTES = 24,
 };
 
@@ -53,7 +55,7 @@ static int put_frame(void *ctx, uint32_t number, const struct where_frame *f)
 	struct where_write *w = ctx;
 	sqlite3_stmt *st;
 
-	if (w->bytes > MOST_BYTES)
+	if (w->bytes > (*f->function ? MOST_BYTES : NAMELESS_MOST))
 		return 0;
 	st = prepare(w, "INSERT OR REPLACE INTO where_frame VALUES(?, ?, ?, ?, ?, ?, ?)");
 	if (!st)
@@ -74,7 +76,7 @@ static int put_stack(void *ctx, uint32_t number, const struct where_stack *stack
 	struct where_write *w = ctx;
 	sqlite3_stmt *st;
 
-	if (w->bytes > MOST_BYTES)
+	if (w->bytes > NAMELESS_MOST)
 		return 0;
 	st = prepare(w, "INSERT OR REPLACE INTO where_stack VALUES(?, ?, ?)");
 	if (!st)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Writes where the memory came from (model/where.h) into a recording; docs/recording.md has the tables. They take at most
- * 8 MiB: past it further stacks and highs are left out. All functions must be called from the store's thread,
+ * 8 MiB: past it further stacks are left out. All functions must be called from the store's thread,
  * between store_begin and store_commit.
  */
 #pragma once
