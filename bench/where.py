@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from cpu_share import shares_of
-from figures import Row, differences, floors, result_of, spread
+from figures import Row, added, differences, floors, result_of, spread
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STACKS = 10_000
@@ -24,6 +24,7 @@ def where(bench):
     job = compiled(bench, ROOT / "tests" / "cli" / "where_job.c", "-ldl", "-lpthread")
     faults = [str(job), "small", "first", "1536", "hold", "1"]
     yield from faulting(bench, faults)
+    yield from real(bench)
     yield from without(bench)
     yield from idle(bench, [str(job), "small", "first", "400", "hold", "10000"])
     yield from stacks(bench, compiled(bench, ROOT / "bench" / "stacks.c"))
@@ -44,8 +45,8 @@ def recorded(bench, *options, job, name):
 # ---- what it costs the job --------------------------------------------------------------------------------------------
 
 
-def faulting(bench, job, rounds=15):
-    """CPU seconds of the job alone, without hiwater's: off, on, off, and fine, off; between two runs without it a drift cancels out."""
+def cpu_of(bench, job):
+    """A function of the options of `run`: CPU seconds of the job alone, without hiwater's."""
     took = bench.scratch / "took"
 
     def cost(*options):
@@ -53,6 +54,46 @@ def faulting(bench, job, rounds=15):
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         return sum(map(float, took.read_text().split()))
 
+    return cost
+
+
+NUMPY = """
+import numpy
+for _ in range(40):
+    a = numpy.random.default_rng(1).random((1200, 1200))
+    b = a @ a.T
+    numpy.sort(b, axis=1)
+"""
+
+
+def real(bench, rounds=8):
+    """Jobs whose faults are few next to their work: off, on, off."""
+    sources = bench.scratch / "sources"
+    sources.mkdir(exist_ok=True)
+    body = "".join(f"int f{i}(int x) {{ return x * {i} + (x >> {i % 7}); }}\n" for i in range(1500))
+    for i in range(6):
+        (sources / f"s{i}.c").write_text(body)
+    (sources / "Makefile").write_text("all: s0.o s1.o s2.o s3.o s4.o s5.o\n%.o: %.c\n\tcc -O2 -c -o $@ $<\n")
+    python = ROOT / ".venv-full" / "bin" / "python"
+    jobs = {"make -j2 of six C files": ["make", "-B", "-s", "-j2", "-C", sources]}
+    if python.exists():
+        jobs["numpy, products and sorts of 1,200 x 1,200"] = [python, "-c", NUMPY]
+        jobs["torch, 40 steps of a training on the CPU"] = [python, ROOT / "bench" / "torch_training.py", "40", bench.scratch / "started"]
+    else:
+        yield Row("numpy and torch", "not measured", "1%", f"no {python}: make test-full makes it", "-")
+    for name, job in jobs.items():
+        cost, runs = cpu_of(bench, job), []
+        cost()
+        for _ in range(rounds):
+            runs.append([cost(), cost("--where"), cost()])
+        figure, result = added(differences(runs), 0.01)
+        yield Row(f"{name}, --where: CPU time added", figure, "1%",
+                  f"two runs without: {added(floors(runs))[0]}; {spread([run for three in runs for run in three[::2]], 's')}", result)
+
+
+def faulting(bench, job, rounds=15):
+    """Off, on, off, and fine, off; between two runs without it a drift cancels out."""
+    cost = cpu_of(bench, job)
     usual, fine = [], []
     cost()  # fills the page cache
     for _ in range(rounds):
