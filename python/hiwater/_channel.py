@@ -61,12 +61,18 @@ class OwnSocket:
     def __init__(self, made: socket) -> None:
         """Takes over a socket. Raises OSError."""
         self._socket = made
+        self._waiting: Optional[socket] = None
         self._identity = self._identify()
         if made.fileno() < self.FIRST:
             number = fcntl.fcntl(made.fileno(), fcntl.F_DUPFD_CLOEXEC, self.FIRST)
             made.close()
             self._socket = type(made)(fileno=number)
             self._identity = self._identify()
+        # Two objects of one descriptor: Python reads an object's limit again and again, also that of another thread's call. The limit
+        # is Python's, since one of the kernel's (SO_RCVTIMEO) would begin anew after each signal.
+        self._waiting = type(made)(fileno=self._socket.fileno())
+        self._waiting.settimeout(POLL_MS / 1000)
+        self._socket.settimeout(0)
 
     def _identify(self) -> Optional[tuple[int, int]]:
         try:
@@ -83,14 +89,15 @@ class OwnSocket:
         return self._socket.fileno() >= 0 and self._identify() == self._identity
 
     def get(self, wait: bool = False) -> socket:
-        """The socket, for one operation, which waits for at most POLL_MS or not at all. The limit is Python's: one of the kernel's
-        (SO_RCVTIMEO) would begin anew after each signal. Raises OSError if the descriptor is not its own any more."""
+        """The socket, for one operation, which waits for at most POLL_MS or not at all. Raises OSError if the descriptor is not its
+        own any more."""
         if self._socket.fileno() >= 0 and not self.is_open:
             raise OSError(errno.EBADF, CLOSED)
-        self._socket.settimeout(POLL_MS / 1000 if wait else 0)
-        return self._socket
+        return self._waiting if wait and self._waiting else self._socket
 
     def close(self) -> None:
+        if self._waiting:
+            self._waiting.detach()
         if self.is_open:
             self._socket.close()
         else:
@@ -251,7 +258,7 @@ class Channel:
             raise Refused(f"a message of {len(message)} bytes is too long; the limit is {MESSAGE_MOST} bytes")
         if self._socket is None or self._pid != os.getpid():
             raise Lost("this process has no recorder")
-        wait = False  # at first: poll() reports room only once half of the buffer is free
+        wait = False  # at first: poll() reports room only once much of the buffer is free
         while True:
             try:
                 self._socket.get(wait).send(message, MSG_NOSIGNAL)

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import os
-import socket
-import struct
 import time
+
+# Not from socket: gevent and eventlet replace its names by sockets that switch to another greenlet.
+from _socket import AF_UNIX, MSG_NOSIGNAL, SOCK_DGRAM, socket, timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional
 
-_ROOM_TIMEOUT = struct.pack("@ll", 0, 100000)  # 0.1 s, as struct timeval
+ROOM_LIMIT_S = 0.1
 _is_slow = False  # the last message was lost: the next does not wait for room
 
 
@@ -29,17 +30,26 @@ def notify(text: str) -> None:
     address = name()
     if address is None:
         return
+    if text.startswith("mark "):  # of this instant
+        text = f"at {time.clock_gettime_ns(time.CLOCK_BOOTTIME)} {text}"
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
-            s.settimeout(None)  # overrides socket.setdefaulttimeout(), with which Python would retry in a loop
-            if not _is_slow:  # the kernel queues ten messages; SO_SNDTIMEO waits for room in the kernel
-                s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _ROOM_TIMEOUT)
-            if text.startswith("mark "):  # of this instant
-                text = f"at {time.clock_gettime_ns(time.CLOCK_BOOTTIME)} {text}"
-            s.sendto(text.encode(errors="replace"), socket.MSG_NOSIGNAL | (socket.MSG_DONTWAIT if _is_slow else 0),
-                     b"\0" + os.fsencode(address[1:]))
+        made = socket(AF_UNIX, SOCK_DGRAM)
+    except OSError:
+        return
+    try:
+        made.settimeout(0)
+        made.connect(b"\0" + os.fsencode(address[1:]))  # poll() sees the room at a peer that is connected
+        try:
+            made.send(text.encode(errors="replace"), MSG_NOSIGNAL)
+        except BlockingIOError:  # the kernel queues ten messages
+            if _is_slow:
+                raise
+            made.settimeout(ROOM_LIMIT_S)  # Python's: one of the kernel's would begin anew after each signal
+            made.send(text.encode(errors="replace"), MSG_NOSIGNAL)
         _is_slow = False
-    except BlockingIOError:
+    except (BlockingIOError, timeout):
         _is_slow = True
     except OSError:
         pass  # the recorder has ended
+    finally:
+        made.close()

@@ -188,10 +188,11 @@ static void put_name(const char *name, char ret[static TOUCHER_NAME_BYTES])
 	buf_done(&out);
 }
 
-/* The nearest caller that has a name and another one; plumbing left out. */
+/* The nearest caller that has a name and another one; plumbing left out, and the interpreter below a script. */
 static const char *caller_of(const struct where_view *view, const struct where_line *line)
 {
 	const uint32_t own = view->places[view->nodes[line->node].place].function;
+	const bool is_script = view->functions[own].is_script;
 
 	for (uint32_t at = view->nodes[line->node].parent; at > 0; at = view->nodes[at - 1].parent) {
 		const uint32_t function = view->places[view->nodes[at - 1].place].function;
@@ -199,7 +200,7 @@ static const char *caller_of(const struct where_view *view, const struct where_l
 
 		if (f->is_cut)
 			break;
-		if (f->is_named && !f->is_plumbing && function != own)
+		if (f->is_named && !f->is_plumbing && function != own && (!is_script || f->is_script))
 			return where_function_name(view, function);
 	}
 	return "";

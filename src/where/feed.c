@@ -34,7 +34,8 @@ struct where_feed {
 	char *program;
 	int fd;                   /* -1: the sampler does not run */
 	struct buf text;          /* received, not passed on */
-	bool has_begun, is_done, was_told, is_silent;
+	bool has_begun, is_done, was_told, is_silent, has_heard;
+	bool is_naming;           /* which may take long for a single function */
 	uint64_t heard_ns;        /* clock_awake_ns, of the last drain's */
 	uint64_t start_ns;
 	/* the high whose rows are coming */
@@ -402,6 +403,7 @@ static int on_line(struct where_feed *f, char *line, const struct where_sink *si
 		return on_cost(f, at, sink);
 	if (strcmp(word, "note") == 0 && lines_next_text(&at, &text))
 		add_note(f, text);
+	f->is_naming = f->is_naming || strcmp(word, "naming") == 0;
 	f->is_done = f->is_done || strcmp(word, "done") == 0;
 	return 0;
 }
@@ -443,7 +445,7 @@ static enum received receive(struct where_feed *f, int wait_ms)
 	if (wait_ms > 0)
 		(void) poll(&(struct pollfd) { .fd = f->fd, .events = POLLIN }, 1, wait_ms);
 	while (f->text.len < LINE_MOST && (n = recv(f->fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0) {
-		f->heard_ns = clock_awake_ns();
+		f->has_heard = true;
 		if (buf_add(&f->text, bytes, (size_t) n) < 0)
 			return ENDED;
 	}
@@ -468,19 +470,18 @@ static void hang_up(struct where_feed *f, const char *why)
 	f->is_silent = true;
 }
 
-/* While it names functions it says that it does. */
 static bool may_wait(const struct where_feed *f, uint64_t begun_ns)
 {
 	const uint64_t now = clock_awake_ns();
 
-	return now < begun_ns + last_wait_ns && now < f->heard_ns + silence_ns;
+	return now < begun_ns + last_wait_ns && (f->is_naming || now < f->heard_ns + silence_ns);
 }
 
 void where_feed_again(void *feed)
 {
 	const struct where_feed *const f = feed;
 
-	if (f->fd >= 0)
+	if (__atomic_load_n(&f->has_begun, __ATOMIC_ACQUIRE) && f->fd >= 0)
 		(void) send(f->fd, "again\n", 6, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -506,6 +507,9 @@ int where_feed_drain(void *feed, bool last, const struct where_sink *sink)
 	do {
 		got = receive(f, last ? 100 : 0);
 		r = pass_lines(f, sink);
+		if (f->has_heard)
+			f->heard_ns = clock_awake_ns();
+		f->has_heard = false;
 		if (got == ENDED || (r == 0 && has_long_line(f))) {
 			hang_up(f, ended);
 			return r;

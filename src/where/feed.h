@@ -42,7 +42,7 @@ int where_feed_start(struct where_feed *f, pid_t pid, pid_t *ret_pid, struct err
 /* When the run began, CLOCK_BOOTTIME: times are passed since then; before, nothing is passed. */
 void where_feed_begin(struct where_feed *f, uint64_t start_boot_ns);
 
-/* A struct where_source's; ctx: the feed. The last one waits for at most 20 s, and 5 s for a sampler that says nothing. */
+/* A struct where_source's; ctx: the feed. The last one waits for at most 20 s, and 5 s for a sampler that says nothing, unless it names functions. */
 int where_feed_drain(void *feed, bool last, const struct where_sink *sink);
 
 /* A struct where_source's, likewise: the sampler sends what it has sent once more. */

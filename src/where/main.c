@@ -76,6 +76,13 @@ static void drop_high(struct sampler *s, uint32_t number)
 	(void) buf_str(outbox_lines(s->outbox), "\n");
 }
 
+/* As one that was not sent. */
+static void expose(struct tree_high *high)
+{
+	high->is_new = true;
+	high->was_sent = false;
+}
+
 /* The recorder has lost what was sent, such as on a full disk. */
 static void send_again(struct sampler *s)
 {
@@ -84,7 +91,7 @@ static void send_again(struct sampler *s)
 	outbox_forget(s->outbox);
 	for (uint32_t number = 1; number <= tree_last_number(s->tree); number++) {
 		if (kept < tree_high_count(s->tree) && tree_high(s->tree, kept)->number == number)
-			tree_high(s->tree, kept++)->is_new = true;
+			expose(tree_high(s->tree, kept++));
 		else
 			drop_high(s, number);
 	}
@@ -222,7 +229,12 @@ static void finish(struct sampler *s)
 		hear(s);
 	}
 	(void) worker_collect(s->worker);
+	while (!s->is_over && !s->is_gone) { /* until then it may want all again */
+		(void) poll(&(struct pollfd) { .fd = s->fd, .events = POLLIN }, 1, TICK_MS);
+		hear(s);
+	}
 	send_highs(s, clock_boot_ns(), true);
+	(void) buf_str(outbox_lines(s->outbox), "naming\n");
 	if (names && !s->is_gone)
 		outbox_names(s->outbox, s->worker, names, clock_awake_ns() + names_wait_ns);
 	names_free(names);
@@ -247,6 +259,17 @@ struct found {
 	struct err why;
 };
 
+/* A thread that ended meanwhile passed its children to another. The parent of the sampler is the recorder, which may be a child of
+ * the job. */
+static bool is_wanted(const struct found *found, pid_t pid)
+{
+	for (size_t i = 0; i < found->n; i++) {
+		if (found->list[i] == pid)
+			return false;
+	}
+	return pid != getpid() && pid != getppid();
+}
+
 /* Its event, unless it has one or has ended meanwhile; and the processes that it forked. */
 static void add_thread(struct sampler *s, pid_t pid, pid_t tid, struct found *found)
 {
@@ -265,7 +288,7 @@ static void add_thread(struct sampler *s, pid_t pid, pid_t tid, struct found *fo
 		uint64_t child;
 
 		while (found->n < PROCESSES && parse_u64(&p, &child) == 0) {
-			if ((pid_t) child != getpid())
+			if (is_wanted(found, (pid_t) child))
 				found->list[found->n++] = (pid_t) child;
 			p += *p == ' ';
 		}
@@ -355,7 +378,8 @@ static struct module *module_of(struct module *last, const char *path, const cha
 	struct stat st;
 	int fd;
 
-	if (last && strcmp(last->path, path) == 0 && last->is_elf == (strcmp(last->build_id, build_id) == 0))
+	if (last && strcmp(last->path, path) == 0 &&
+		last->is_elf == (*build_id && strcmp(last->build_id, build_id) == 0))
 		return last;
 	new = calloc(1, sizeof(*new));
 	if (!new || !(new->path = strdup(path))) {

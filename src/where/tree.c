@@ -618,9 +618,9 @@ static size_t pass_samples(struct samples *from, size_t place, struct process *t
 		s->is_dead = true;
 		sample_unref(s);
 	}
-	to->most = to->grown_number = 0;
 	if (all.n == 0)
 		return place;
+	to->most = to->grown_number = 0;
 	for (size_t i = 0; i < to->samples.n; i++)
 		(void) samples_append(&all, to->samples.list[i]);
 	free(to->samples.list);
@@ -628,24 +628,29 @@ static size_t pass_samples(struct samples *from, size_t place, struct process *t
 	return place;
 }
 
-/* What it touched is its eldest child's of those that were forked since; the eldest takes its place. */
+/* What it touched is its eldest child's of those that were forked since. The eldest takes its place, and each other
+ * child hangs on the one before. */
 static struct process *pass_on(struct process *p)
 {
-	struct process *heir = NULL;
+	struct process *heir = NULL, *elder = NULL;
+	uint64_t elder_ns = p->fork_ns; /* what a child shares with its new parent is older than both forks */
 	size_t place = 0;
 
 	for (struct process *q = p->family->first; q; q = q->next) {
 		if (q->parent != p)
 			continue;
+		const uint64_t own_ns = q->fork_ns;
+
 		place = pass_samples(&p->samples, place, q);
-		if (!heir) {
-			heir = q;
-			q->parent = p->parent;
-		} else {
-			q->parent = heir;
-			q->fork_ns = heir->fork_ns; /* what the two share is older */
-		}
+		q->parent = elder ? elder : p->parent;
+		if (elder_ns < own_ns)
+			q->fork_ns = elder_ns;
+		heir = heir ? heir : q;
+		elder = q;
+		elder_ns = own_ns;
 	}
+	if (heir)
+		heir->most = heir->grown_number = 0;
 	p->samples.n -= place;
 	if (place > 0)
 		memmove(p->samples.list, p->samples.list + place, p->samples.n * sizeof(*p->samples.list));

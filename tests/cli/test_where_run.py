@@ -68,7 +68,7 @@ def test_options(runs, option, share):
     where = runs(*TWO, *HOLD, option=option)
     where.agrees({"touch_first": 300, "touch_second": 100}, share)
     if "fine" in option:
-        assert where.row("touch_first")["samples"] > 3000
+        assert where.json["sample_bytes"] == 65536 and where.row("touch_first")["samples"] + where.json["lost"] > 3000
 
 
 @pytest.mark.parametrize("words, truth", [
@@ -709,6 +709,9 @@ def test_python_frames(runs, tmp_path, version, option):
     where.is_near("load_table", 300, 0.05)
     row = where.row("load_table")
     assert row["file"].endswith("job.py")
+    shown = json.loads(runs.tool.run("show", "--json", runs.tool.folder / "run1.hiw").stdout)
+    one, = [f for f in shown["findings"] if f["code"] == "one-call"]
+    assert (one["evidence"]["function"], one["evidence"]["caller"]) == ("load_table", "main"), one
     pid, size = map(int, where.result.stdout.split())
     assert size == 300 * MIB and not pathlib.Path(f"/tmp/perf-{pid}.map").exists()
 

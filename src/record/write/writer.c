@@ -605,6 +605,17 @@ static void end_trace_gap(struct writer *w, uint64_t now_ns)
 	w->has_trace_gap = false;
 }
 
+/* All of it is more than the next part: a disk that is nearly full may not take it. */
+static void ask_where_again(struct writer *w)
+{
+	static const uint64_t first_wait_ns = 2000000000;
+
+	w->options.where.again(w->options.where.ctx);
+	w->has_lost_where = false;
+	w->again_wait_ns = w->again_wait_ns ? 2 * w->again_wait_ns : first_wait_ns;
+	w->next_again_ns = clock_boot_ns() + w->again_wait_ns;
+}
+
 static void drain_where(struct writer *w, bool last)
 {
 	int r;
@@ -614,9 +625,8 @@ static void drain_where(struct writer *w, bool last)
 	if (!w->where)
 		w->where = where_write_new(w->store);
 	r = w->where ? store_begin(w->store) : -ENOMEM;
-	if (r == 0 && w->has_lost_where)
-		w->options.where.again(w->options.where.ctx);
-	w->has_lost_where = w->has_lost_where && r < 0;
+	if (r == 0 && w->has_lost_where && (last || clock_boot_ns() >= w->next_again_ns))
+		ask_where_again(w);
 	if (r == 0)
 		r = w->options.where.drain(w->options.where.ctx, last, where_write_sink(w->where));
 	if (r < 0)

@@ -51,6 +51,7 @@ struct writer {
 	struct trace_write *trace; /* NULL: nothing was drained yet */
 	struct where_write *where; /* likewise */
 	bool has_lost_where;     /* what was passed to it, with a transaction */
+	uint64_t next_again_ns, again_wait_ns; /* clock_boot_ns: all of it is asked for again, ever less often */
 	uint32_t phases[WRITER_PHASES]; /* open, the innermost last */
 	unsigned n_phases;
 	uint64_t drained_ns;     /* the time of the last drain */

@@ -679,6 +679,91 @@ static void what_was_touched_between_forks_is_the_next_childs(void **state)
 	assert_mib(bytes_of(2, 400, 40), 0);
 }
 
+/* What a process touched after a fork is not its grandchild's either. */
+static void what_was_touched_after_a_fork_is_no_grandchilds(void **state)
+{
+	(void) state;
+	begin();
+	touch(100, 0, 100);
+	fork_of(100, 101, 101);
+	touch(100, 200, 60);
+	fork_of(101, 102, 102);
+	fill(101, 0, 100);
+	fill(102, 0, 100);
+	fill(102, 200, 60); /* other pages */
+	size(100, 160, 0);
+	size(101, 100, 0);
+	size(102, 160, 0);
+	tick();
+	size(101, 0, 0);
+	exit_of(101, 101);
+	vanish(101);
+	size(100, 0, 0);
+	exit_of(100, 100);
+	vanish(100);
+	touch(102, 400, 200);
+	size(102, 360, 0);
+	tick();
+	tick();
+	tree_settle(rig.tree);
+	assert_int_equal(last_high()->total_bytes, 360 * MIB);
+	assert_mib(bytes_of(1, 0, 100), 100);
+	assert_mib(bytes_of(1, 200, 60), 0);
+}
+
+/* From child to child, as far as they were forked after it. */
+static void what_was_touched_between_forks_goes_on(void **state)
+{
+	(void) state;
+	begin();
+	touch(100, 0, 100);
+	fork_of(100, 101, 101);
+	touch(100, 200, 60);
+	fork_of(100, 102, 102);
+	fork_of(100, 103, 103);
+	for (int pid = 101; pid < 104; pid++)
+		fill(pid, 0, 100);
+	fill(102, 200, 60);
+	fill(103, 200, 60);
+	size(100, 160, 0);
+	size(101, 100, 0);
+	size(102, 160, 0);
+	size(103, 160, 0);
+	tick();
+	for (int pid = 100; pid < 103; pid += 2) {
+		size(pid, 0, 0);
+		exit_of(pid, pid);
+		vanish(pid);
+	}
+	touch(103, 400, 100);
+	size(103, 260, 0);
+	tick();
+	tick();
+	tree_settle(rig.tree);
+	assert_int_equal(last_high()->total_bytes, 260 * MIB);
+	assert_mib(bytes_of(1, 0, 100), 100);
+	assert_mib(bytes_of(1, 200, 60), 60);
+}
+
+static void small_processes_end_without_a_high(void **state)
+{
+	(void) state;
+	begin();
+	touch(100, 0, 100);
+	size(100, 100, 0);
+	tick();
+	for (int pid = 101; pid < 104; pid++) {
+		fork_of(100, pid, pid);
+		sample(pid, BASE + 500 * MIB);
+		exit_of(pid, pid);
+	}
+	assert_int_equal(tree_high_count(rig.tree), 0);
+	fork_of(100, 104, 104); /* the fourth: 1 MiB, one percent */
+	sample(104, BASE + 500 * MIB);
+	exit_of(104, 104);
+	assert_int_equal(tree_high_count(rig.tree), 1);
+}
+
 /* A child has none of what its parent freed. */
 static void only_what_the_heir_has_passes(void **state)
 {
@@ -932,6 +1017,9 @@ int main(void)
 		TEST(children_count_what_they_touched),
 		TEST(samples_pass_to_the_eldest_child),
 		TEST(what_was_touched_between_forks_is_the_next_childs),
+		TEST(what_was_touched_after_a_fork_is_no_grandchilds),
+		TEST(what_was_touched_between_forks_goes_on),
+		TEST(small_processes_end_without_a_high),
 		TEST(only_what_the_heir_has_passes),
 		TEST(a_pid_that_is_used_again),
 		TEST(a_process_whose_end_was_lost),
