@@ -693,6 +693,8 @@ static void finish_record(struct hiw_recorder *r, bool wanted)
 	autofree char *path = end.path;
 
 	r->trace_is_used = error == -ETIMEDOUT;
+	if (r->where && !r->trace_is_used)
+		where_feed_end(r->where);
 	add_where_cost(r, f);
 	if (err.text[0])
 		(void) snprintf(r->warning, sizeof(r->warning), "%s", err.text);

@@ -470,6 +470,14 @@ static void hang_up(struct where_feed *f, const char *why)
 	f->is_silent = true;
 }
 
+void where_feed_end(struct where_feed *f)
+{
+	if (f->fd >= 0)
+		(void) close(f->fd);
+	f->fd = -1;
+	f->is_silent = true;
+}
+
 static bool may_wait(const struct where_feed *f, uint64_t begun_ns)
 {
 	const uint64_t now = clock_awake_ns();

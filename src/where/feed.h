@@ -48,6 +48,9 @@ int where_feed_drain(void *feed, bool last, const struct where_sink *sink);
 /* A struct where_source's, likewise: the sampler sends what it has sent once more. */
 void where_feed_again(void *feed);
 
+/* Nothing is drained any more: the sampler ends. */
+void where_feed_end(struct where_feed *f);
+
 /* What the sampler used; false: it is not known, as before its end. */
 bool where_feed_cost(struct where_feed *f, uint64_t *ret_cpu_ns, uint64_t *ret_rss_bytes);
 
