@@ -14,6 +14,13 @@ struct map {
 	size_t cap, used;
 };
 
+/* A key of several values: each is mixed in, in order. */
+static inline uint64_t map_mixed(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+	return hash ^ hash >> 29;
+}
+
 /* Sets key to value. Returns 0 or -ENOMEM. */
 int map_put(struct map *m, uint64_t key, uint32_t value);
 /* Returns false without changing *ret if there is no such key. */

@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/map.h"
 #include "where/events.h"
 
 enum {
@@ -409,15 +410,9 @@ uint64_t record_place(const struct record *sample)
 	return sample->sample.has_registers ? sample->sample.registers[PERF_IP] : sample->sample.ip;
 }
 
-static uint64_t mix(uint64_t h, uint64_t value)
-{
-	h = (h ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-	return h ^ h >> 29;
-}
-
 uint64_t image_fingerprint(struct image *i, const struct record *sample)
 {
-	uint64_t low, high, h = mix(image_number(i), record_place(sample));
+	uint64_t low, high, h = map_mixed(image_number(i), record_place(sample));
 
 	image_range(i, &low, &high);
 	for (size_t at = 0; at + 8 <= sample->sample.stack_bytes; at += 8) {
@@ -425,7 +420,7 @@ uint64_t image_fingerprint(struct image *i, const struct record *sample)
 
 		memcpy(&word, sample->sample.stack + at, sizeof(word));
 		if (word >= low && word < high)
-			h = mix(mix(h, at), word);
+			h = map_mixed(map_mixed(h, at), word);
 	}
 	return h;
 }

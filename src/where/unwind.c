@@ -73,12 +73,6 @@ static const int perf_number[DWARF_REGISTERS] = { 0 };
 
 /* ---- frames and nodes ------------------------------------------------------------------------ */
 
-static uint64_t mix(uint64_t h, uint64_t value)
-{
-	h = (h ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-	return h ^ h >> 29;
-}
-
 static bool grow(void **list, size_t n, size_t *cap, size_t size, size_t most)
 {
 	const size_t more = *cap ? 2 * *cap : 256;
@@ -102,10 +96,10 @@ static bool is_equal(const struct unwind_frame *a, const struct unwind_frame *b)
 /* A chain of numbers from a hash on, since two may have one hash. */
 static uint32_t number_of_frame(struct unwind *u, const struct unwind_frame *frame)
 {
-	uint64_t key = mix(mix(mix(1, frame->module ? frame->module->number : 0), frame->offset),
-		(uint64_t) frame->pid << 1 | frame->is_cut);
+	uint64_t key = map_mixed(map_mixed(1, frame->module ? frame->module->number : 0), frame->offset);
 	uint32_t number;
 
+	key = map_mixed(key, (uint64_t) frame->pid << 1 | frame->is_cut);
 	for (; map_get(&u->frame_places, key, &number); key++) {
 		if (is_equal(&u->frames[number - 1], frame))
 			return number;
@@ -119,7 +113,7 @@ static uint32_t number_of_frame(struct unwind *u, const struct unwind_frame *fra
 
 static uint32_t number_of_node(struct unwind *u, uint32_t parent, uint32_t frame)
 {
-	uint64_t key = mix(mix(2, parent), frame);
+	uint64_t key = map_mixed(map_mixed(2, parent), frame);
 	uint32_t number;
 
 	for (; map_get(&u->stack_places, key, &number); key++) {

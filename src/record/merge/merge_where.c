@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "record/merge/merge_internal.h"
 #include "record/where/where_read.h"
 #include "record/where/where_write.h"
@@ -71,17 +72,11 @@ static void gathered_done(struct gathered *g)
 
 /* ---- equal ones are one ---------------------------------------------------------------------- */
 
-static uint64_t mixed(uint64_t hash, uint64_t value)
-{
-	hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
-	return hash ^ hash >> 29;
-}
-
 static uint64_t mixed_text(uint64_t hash, const char *text)
 {
 	for (const char *p = text; *p; p++)
-		hash = mixed(hash, (unsigned char) *p);
-	return mixed(hash, 256);
+		hash = map_mixed(hash, (unsigned char) *p);
+	return map_mixed(hash, 256);
 }
 
 static bool is_same_frame(const struct where_frame *a, const struct where_frame *b)
@@ -94,7 +89,7 @@ static bool is_same_frame(const struct where_frame *a, const struct where_frame 
 /* *ret 0: there are too many. Returns 0 or -ENOMEM. */
 static int frame_number(struct gathered *g, const struct where_frame *f, uint32_t *ret)
 {
-	uint64_t hash = mixed_text(mixed_text(mixed(f->offset, f->line), f->module), f->build_id);
+	uint64_t hash = mixed_text(mixed_text(map_mixed(f->offset, f->line), f->module), f->build_id);
 	struct where_frame copy = *f;
 
 	hash = mixed_text(mixed_text(hash, f->function), f->file);

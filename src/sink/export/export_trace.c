@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "sink/trace/trace_names.h"
 
 enum {
@@ -33,20 +34,14 @@ void trace_tracks_done(struct trace_tracks *t)
 	*t = (struct trace_tracks) { .n = 0 };
 }
 
-static uint64_t mixed(uint64_t hash, uint64_t value)
-{
-	hash ^= value + UINT64_C(0x9e3779b97f4a7c15) + (hash << 6) + (hash >> 2);
-	return hash * UINT64_C(0xff51afd7ed558ccd);
-}
-
 static uint64_t hash_of(const struct trace_track *k)
 {
-	uint64_t hash = mixed(k->class, k->process);
+	uint64_t hash = map_mixed(k->class, k->process);
 
-	hash = mixed(hash, (uint64_t) k->tid);
-	hash = mixed(hash, (uint64_t) k->device);
-	hash = mixed(hash, k->context);
-	return mixed(mixed(hash, k->stream), k->memory);
+	hash = map_mixed(hash, (uint64_t) k->tid);
+	hash = map_mixed(hash, (uint64_t) k->device);
+	hash = map_mixed(hash, k->context);
+	return map_mixed(map_mixed(hash, k->stream), k->memory);
 }
 
 static bool same(const struct trace_track *a, const struct trace_track *b)
