@@ -35,7 +35,7 @@ enum {
 	CHECK_PERCENT_OF_10 = 7,    /* of the time that checks may take: 0.7 % */
 	SPOOL_FULL = 20 << 20,     /* bytes of stacks; then unwinding has no limit */
 };
-static const uint64_t second_ns = 1000000000, check_start_ns = 100000000, settle_every_ns = 1000000000,
+static const uint64_t second_ns = 1000000000, check_start_ns = 300000000, settle_every_ns = 1000000000,
 		      send_every_ns = 5000000000,
 		      unwind_wait_ns = 8000000000, names_wait_ns = 6000000000;
 
