@@ -70,7 +70,7 @@ def real(bench, rounds=8):
     """Jobs whose faults are few next to their work: off, on, off."""
     sources = bench.scratch / "sources"
     sources.mkdir(exist_ok=True)
-    body = "".join(f"int f{i}(int x) {{ return x * {i} + (x >> {i % 7}); }}\n" for i in range(500))
+    body = "".join(f"int f{i}(int x) {{ return x * {i} + (x >> {i % 7}); }}\n" for i in range(1500))
     for i in range(6):
         (sources / f"s{i}.c").write_text(body)
     (sources / "Makefile").write_text("all: s0.o s1.o s2.o s3.o s4.o s5.o\n%.o: %.c\n\tcc -O2 -c -o $@ $<\n")

@@ -460,22 +460,19 @@ static bool has_long_line(const struct where_feed *f)
 	return f->text.len >= LINE_MOST;
 }
 
-static void hang_up(struct where_feed *f, const char *why)
-{
-	if (f->fd >= 0)
-		(void) close(f->fd);
-	f->fd = -1;
-	if (!f->is_done && !f->is_silent)
-		add_note(f, why);
-	f->is_silent = true;
-}
-
 void where_feed_end(struct where_feed *f)
 {
 	if (f->fd >= 0)
 		(void) close(f->fd);
 	f->fd = -1;
 	f->is_silent = true;
+}
+
+static void hang_up(struct where_feed *f, const char *why)
+{
+	if (!f->is_done && !f->is_silent)
+		add_note(f, why);
+	where_feed_end(f);
 }
 
 static bool may_wait(const struct where_feed *f, uint64_t begun_ns)

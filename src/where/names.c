@@ -221,20 +221,41 @@ void names_of(struct names *n, const struct module *module, uint64_t offset, str
 
 /* ---- perf maps ------------------------------------------------------------------------------- */
 
-/* All of it, if it is a regular file of this user's or of root's. */
-static char *read_map(pid_t pid, size_t *ret_bytes)
+enum {
+	MAP_PATH = 64,
+};
+
+static void map_path(pid_t pid, char ret[static MAP_PATH])
 {
-	char path[64], *text = NULL;
-	struct stat st;
-	ssize_t n = -1;
+	(void) snprintf(ret, MAP_PATH, "/tmp/perf-%d.map", (int) pid);
+}
+
+/* -1: there is none that is a regular file. */
+static int open_map(pid_t pid, struct stat *ret)
+{
+	char path[MAP_PATH];
 	int fd;
 
-	(void) snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int) pid);
+	map_path(pid, path);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+	if (fd >= 0 && fstat(fd, ret) == 0 && S_ISREG(ret->st_mode))
+		return fd;
+	if (fd >= 0)
+		(void) close(fd);
+	return -1;
+}
+
+/* All of it, if it is this user's or root's. */
+static char *read_map(pid_t pid, size_t *ret_bytes)
+{
+	struct stat st;
+	const int fd = open_map(pid, &st);
+	char *text = NULL;
+	ssize_t n = -1;
+
 	if (fd < 0)
 		return NULL;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_uid == geteuid() || st.st_uid == 0) &&
-		st.st_size > 0)
+	if ((st.st_uid == geteuid() || st.st_uid == 0) && st.st_size > 0)
 		text = malloc((st.st_size < MAP_BYTES ? (size_t) st.st_size : MAP_BYTES) + 1);
 	if (text)
 		n = read(fd, text, st.st_size < MAP_BYTES ? (size_t) st.st_size : MAP_BYTES);
@@ -263,16 +284,14 @@ static bool is_of_python(int fd)
 
 void names_remove_map(pid_t pid, int64_t since_s)
 {
-	char path[64];
+	char path[MAP_PATH];
 	struct stat st;
-	int fd;
+	const int fd = open_map(pid, &st);
 
-	(void) snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int) pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
 	if (fd < 0)
 		return;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_mtime >= since_s &&
-		is_of_python(fd))
+	map_path(pid, path);
+	if (st.st_uid == geteuid() && st.st_mtime >= since_s && is_of_python(fd))
 		(void) unlink(path);
 	(void) close(fd);
 }

@@ -367,7 +367,6 @@ void outbox_names(struct outbox *o, struct worker *w, struct names *names, uint6
 
 		if (!outbox_send(o, 0))
 			break;
-
 		if (list[i].frame.module)
 			names_of(names, list[i].frame.module, list[i].frame.offset, &name);
 		else if (!names_of_map(names, list[i].frame.pid, list[i].frame.offset, &name))
