@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "api/handles.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/textwidth.h"
 #include "sink/where/where_sink.h"
 #include "where/naming.h"
@@ -217,6 +219,47 @@ static bool is_function(const struct where_view *view, const struct where_line *
 	       strcmp(name, "<module>") != 0 && strcmp(name, "_start") != 0;
 }
 
+static void fill_copied(const struct where_view *view, struct copied *c)
+{
+	autofree bool *has = calloc(view->n_processes + 1, sizeof(*has));
+	const struct where_line *most = NULL;
+	char name[WHERE_NAME_LEN];
+
+	for (size_t i = 0; i < view->n_lines; i++) {
+		c->bytes += view->lines[i].copied;
+		if (view->lines[i].copied > (most ? most->copied : 0))
+			most = &view->lines[i];
+	}
+	for (size_t i = 0; has && i < view->n_leaves; i++) {
+		if (view->leaves[i].copied > 0 && !has[view->leaves[i].process]) {
+			has[view->leaves[i].process] = true;
+			c->n_processes++;
+		}
+	}
+	if (!most)
+		return;
+	put_name(where_line_name(view, most, name), c->name);
+	c->name_bytes = most->copied;
+}
+
+/* A sample stands for at least one fault of each page of its period. */
+static void fill_again(const struct where_view *view, struct touched_again *a)
+{
+	char name[WHERE_NAME_LEN];
+
+	for (size_t i = 0; i < view->n_lines; i++) {
+		const struct where_line *line = &view->lines[i];
+		const uint64_t bytes = counter_delta(line->n, line->n_ever) * view->sample_bytes;
+
+		if (line->n == 0 || bytes <= a->bytes)
+			continue;
+		put_name(where_line_name(view, line, name), a->name);
+		a->bytes = bytes;
+		a->peak_bytes = line->bytes;
+		a->times = (double) line->n_ever / (double) line->n - 1;
+	}
+}
+
 static void fill_touched(const struct where_view *view, struct touched *w)
 {
 	w->at_ns = view->high_ns;
@@ -227,6 +270,8 @@ static void fill_touched(const struct where_view *view, struct touched *w)
 	w->n_functions = view->n_lines;
 	w->n_samples = view->samples;
 	w->n_lost = view->lost;
+	fill_copied(view, &w->copied);
+	fill_again(view, &w->again);
 	for (; w->n < TOUCHERS && w->n < view->n_lines && view->lines[w->n].bytes > 0; w->n++) {
 		const struct where_line *line = &view->lines[w->n];
 		struct toucher *to = &w->list[w->n];

@@ -67,6 +67,8 @@ static const struct finding_rule work_rules[] = {
 /* Judged only of a run whose memory was sampled. */
 static const struct finding_rule where_rules[] = {
 	{ "one-call", SEVERITY_HINT, 0, rule_one_call },
+	{ "copy-on-write", SEVERITY_HINT, 0, rule_copy_on_write },
+	{ "touched-again", SEVERITY_HINT, 0, rule_touched_again },
 };
 
 enum {

@@ -7,9 +7,11 @@
 
 enum {
 	ONE_CALL_PERCENT = 50, /* of the peak */
+	COPIED_PERCENT = 10,   /* likewise */
+	AGAIN_TIMES = 5,
 	SIGMAS = 2,
 };
-static const uint64_t one_call_bytes = 256 << 20;
+static const uint64_t one_call_bytes = 256 << 20, copied_bytes = 64 << 20, again_bytes = 1 << 30;
 
 static double share(uint64_t part, uint64_t whole)
 {
@@ -75,5 +77,58 @@ bool rule_one_call(const struct known_of_run *k, struct finding *f, struct buf *
 		is_of_ranks(k) ? ", the sum of the peaks of all ranks," : " at the peak",
 		100 * share(most->bytes, w->peak_bytes), most->name, *most->caller ? ", called by " : "",
 		most->caller);
+	return true;
+}
+
+bool rule_copy_on_write(const struct known_of_run *k, struct finding *f, struct buf *text)
+{
+	const struct touched *w = k->s->touched;
+	const struct copied *c = &w->copied;
+	char bytes[UNITS_LEN], most[UNITS_LEN];
+
+	(void) units_bytes((int64_t) c->bytes, UNITS_IEC, bytes);
+	if (c->bytes < copied_bytes || 100 * c->bytes < w->peak_bytes * COPIED_PERCENT) {
+		(void) buf_printf(text,
+			"%s of the peak, %.0f %%, are copies of pages that forked processes shared with their parents "
+			"(limit: %d %%, and 64 MiB)",
+			bytes, 100 * share(c->bytes, w->peak_bytes), COPIED_PERCENT);
+		return false;
+	}
+	finding_text(f, "function", c->name);
+	finding_evidence(f, "copied_bytes", (double) c->bytes);
+	finding_evidence(f, "copied_ratio", share(c->bytes, w->peak_bytes));
+	finding_evidence(f, "processes", (double) c->n_processes);
+	(void) buf_printf(text,
+		"%s was copied in %llu forked process%s, %s of it by %s: they wrote to pages that they shared with their "
+		"parent since the fork. Python's reference counts do that to objects that are only read. Have less in "
+		"memory at the fork, or keep it in arrays or shared memory.",
+		bytes, (unsigned long long) c->n_processes, c->n_processes == 1 ? "" : "es",
+		units_bytes((int64_t) c->name_bytes, UNITS_IEC, most), c->name);
+	return true;
+}
+
+bool rule_touched_again(const struct known_of_run *k, struct finding *f, struct buf *text)
+{
+	const struct touched *w = k->s->touched;
+	const struct touched_again *a = &w->again;
+	char bytes[UNITS_LEN], peak[UNITS_LEN];
+
+	(void) units_bytes((int64_t) a->bytes, UNITS_IEC, bytes);
+	if (a->bytes < again_bytes || a->bytes < w->peak_bytes || a->times < AGAIN_TIMES) {
+		(void) buf_printf(text,
+			"%s was freed and touched again %.1f times by one function (limit: %d times, 1 GiB in all, and as "
+			"much as the peak)",
+			bytes, a->times, AGAIN_TIMES);
+		return false;
+	}
+	finding_text(f, "function", a->name);
+	finding_evidence(f, "again_bytes", (double) a->bytes);
+	finding_evidence(f, "function_bytes", (double) a->peak_bytes);
+	finding_evidence(f, "times", a->times);
+	(void) buf_printf(text,
+		"the memory of %s, %s at the peak, was freed and touched again %.0f times, %s or more in all: each page "
+		"costs a fault each time. Keep it and use it again, or have malloc keep it (MALLOC_TRIM_THRESHOLD_, "
+		"MALLOC_MMAP_THRESHOLD_).",
+		a->name, units_bytes((int64_t) a->peak_bytes, UNITS_IEC, peak), a->times, bytes);
 	return true;
 }

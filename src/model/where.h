@@ -19,6 +19,8 @@ enum {
 	WHERE_STACKS = 500000,
 	WHERE_PROCESSES = 200000,
 	WHERE_HIGHS = 16,
+	WHERE_PYTHONS = 4,         /* of a high */
+	WHERE_PYTHON_DEPTH = 100,
 };
 
 /* A place in a program. */
@@ -49,12 +51,29 @@ struct where_row {
 	uint32_t process;
 	uint64_t bytes;
 	uint64_t n;           /* samples */
+	uint64_t copied_bytes; /* of bytes, of copies of pages that the parent had touched before a fork */
+	uint64_t n_ever;      /* samples in the whole run, also of memory that was freed; at least so many */
 };
 
 /* Bytes of a mapped file. */
 struct where_file {
 	const char *name;
 	uint64_t bytes;
+};
+
+struct where_python_frame {
+	const char *function;
+	const char *file;     /* "": function is no place in a program ("…") */
+	uint32_t line;        /* 0: unknown */
+};
+
+/* What a thread of a Python process was doing when the memory rose to a high: no share of it. */
+struct where_python {
+	uint32_t process;
+	int64_t thread;       /* its number; that of the process: the main thread */
+	uint64_t time_ns;     /* since the run's start */
+	const struct where_python_frame *frames; /* the outermost first */
+	size_t n_frames;
 };
 
 /* A moment at which the job's memory was higher than before. */
@@ -71,6 +90,8 @@ struct where_high {
 	size_t n_rows;
 	const struct where_file *files;
 	size_t n_files;
+	const struct where_python *pythons; /* of the processes that grew most */
+	size_t n_pythons;
 };
 
 struct where_sink;

@@ -29,4 +29,17 @@ struct touched {
 	uint64_t peak_bytes;      /* = those of all functions and the next three */
 	uint64_t unsampled_bytes, files_bytes, before_bytes;
 	uint64_t n_functions, n_samples, n_lost;
+	/* Copies of pages that forked processes shared with their parents (copy-on-write). */
+	struct copied {
+		char name[TOUCHER_NAME_BYTES]; /* the function that made most of them; "": there are none */
+		uint64_t bytes, name_bytes;    /* of all; of the function */
+		uint64_t n_processes;
+	} copied;
+	/* The function with the most memory that was freed and touched again in the run. */
+	struct touched_again {
+		char name[TOUCHER_NAME_BYTES]; /* "": there is none */
+		uint64_t bytes;                /* at least; each time counts */
+		uint64_t peak_bytes;           /* that it has at the peak */
+		double times;
+	} again;
 };

@@ -24,7 +24,7 @@ enum {
 	START_MS = 3000,
 	DESCRIPTORS = 1024,       /* that may be open */
 	FULL_RING = 128,
-	HIGH_VALUES = 11,
+	HIGH_VALUES = 12,
 };
 static const uint64_t last_wait_ns = UINT64_C(20000000000), silence_ns = UINT64_C(5000000000);
 static const uint64_t cost_most = UINT64_C(1) << 50; /* ns, bytes: more is not believed */
@@ -41,9 +41,10 @@ struct where_feed {
 	/* the high whose rows are coming */
 	struct where_high high;
 	uint32_t number;
-	size_t rows_left, files_left;
+	size_t rows_left, files_left, pythons_left, frames_left;
 	struct where_row *rows;
 	struct where_file *files; /* the names are owned */
+	struct where_python pythons[WHERE_PYTHONS]; /* what is in them, too */
 	size_t cap_rows, cap_files;
 	pthread_mutex_t lock;     /* of the note and the cost */
 	char note[WHERE_NOTE];
@@ -69,6 +70,18 @@ struct where_feed *where_feed_new(const struct where_feed_options *options)
 	return f;
 }
 
+static void drop_pythons(struct where_feed *f)
+{
+	for (size_t i = 0; i < f->high.n_pythons; i++) {
+		for (size_t k = 0; k < f->pythons[i].n_frames; k++) {
+			free((void *) (uintptr_t) f->pythons[i].frames[k].function);
+			free((void *) (uintptr_t) f->pythons[i].frames[k].file);
+		}
+		free((void *) (uintptr_t) f->pythons[i].frames);
+	}
+	f->high.n_pythons = 0;
+}
+
 static void drop_files(struct where_feed *f)
 {
 	for (size_t i = 0; i < f->high.n_files; i++)
@@ -83,6 +96,7 @@ void where_feed_free(struct where_feed *f)
 	if (f->fd >= 0)
 		(void) close(f->fd);
 	drop_files(f);
+	drop_pythons(f);
 	buf_done(&f->text);
 	free(f->rows);
 	free(f->files);
@@ -277,9 +291,10 @@ static int pass_high(struct where_feed *f, const struct where_sink *sink)
 {
 	int r = 0;
 
-	if (f->number > 0 && f->rows_left == 0 && f->files_left == 0) {
+	if (f->number > 0 && f->rows_left + f->files_left + f->pythons_left + f->frames_left == 0) {
 		f->high.rows = f->rows;
 		f->high.files = f->files;
+		f->high.pythons = f->pythons;
 		r = sink->high(sink->ctx, f->number, &f->high);
 		f->number = 0;
 	}
@@ -291,9 +306,10 @@ static int on_high(struct where_feed *f, char *at, const struct where_sink *sink
 	uint64_t v[HIGH_VALUES];
 
 	drop_files(f);
+	drop_pythons(f);
 	f->number = 0;
 	if (!numbers(&at, v, HIGH_VALUES) || v[0] == 0 || v[0] > UINT32_MAX || v[9] > ROWS_MOST ||
-		v[10] > FILES_MOST)
+		v[10] > FILES_MOST || v[11] > WHERE_PYTHONS)
 		return 0;
 	f->number = (uint32_t) v[0];
 	f->high = (struct where_high) {
@@ -308,14 +324,16 @@ static int on_high(struct where_feed *f, char *at, const struct where_sink *sink
 	};
 	f->rows_left = (size_t) v[9];
 	f->files_left = (size_t) v[10];
+	f->pythons_left = (size_t) v[11];
+	f->frames_left = 0;
 	return pass_high(f, sink);
 }
 
 static int on_row(struct where_feed *f, char *at, const struct where_sink *sink)
 {
-	uint64_t v[4];
+	uint64_t v[6];
 
-	if (f->number == 0 || f->rows_left == 0 || !numbers(&at, v, 4) || v[0] > WHERE_STACKS ||
+	if (f->number == 0 || f->rows_left == 0 || !numbers(&at, v, 6) || v[0] > WHERE_STACKS ||
 		v[1] > WHERE_PROCESSES)
 		return 0;
 	if (f->high.n_rows == f->cap_rows) {
@@ -327,7 +345,9 @@ static int on_row(struct where_feed *f, char *at, const struct where_sink *sink)
 		f->rows = rows;
 		f->cap_rows = cap;
 	}
-	f->rows[f->high.n_rows++] = (struct where_row) { (uint32_t) v[0], (uint32_t) v[1], v[2], v[3] };
+	f->rows[f->high.n_rows++] = (struct where_row) {
+		(uint32_t) v[0], (uint32_t) v[1], v[2], v[3], v[4] < v[2] ? v[4] : v[2], v[5]
+	};
 	f->rows_left--;
 	return pass_high(f, sink);
 }
@@ -354,6 +374,48 @@ static int on_file(struct where_feed *f, char *at, const struct where_sink *sink
 	f->high.n_files++;
 	f->files_left--;
 	return pass_high(f, sink);
+}
+
+static int on_python(struct where_feed *f, char *at, const struct where_sink *sink)
+{
+	struct where_python *const new = &f->pythons[f->high.n_pythons];
+	uint64_t v[4];
+
+	if (f->number == 0 || f->pythons_left == 0 || f->frames_left > 0 || !numbers(&at, v, 4) ||
+		v[0] == 0 || v[0] > WHERE_PROCESSES || v[1] > INT32_MAX || v[3] > WHERE_PYTHON_DEPTH)
+		return 0;
+	*new = (struct where_python) {
+		.process = (uint32_t) v[0],
+		.thread = (int64_t) v[1],
+		.time_ns = since_start(f, v[2]),
+		.frames = calloc(WHERE_PYTHON_DEPTH, sizeof(*new->frames)),
+	};
+	if (!new->frames)
+		return -ENOMEM;
+	f->high.n_pythons++;
+	f->pythons_left--;
+	f->frames_left = (size_t) v[3];
+	return pass_high(f, sink);
+}
+
+static int on_python_frame(struct where_feed *f, char *at, const struct where_sink *sink)
+{
+	struct where_python_frame *new;
+	struct where_python *to;
+	char *function, *file;
+	uint64_t line;
+
+	if (f->number == 0 || f->frames_left == 0 || !lines_next_text(&at, &function) ||
+		!lines_next_text(&at, &file) || !numbers(&at, &line, 1))
+		return 0;
+	to = &f->pythons[f->high.n_pythons - 1];
+	new = (struct where_python_frame *) (uintptr_t) &to->frames[to->n_frames];
+	new->function = strdup(function);
+	new->file = strdup(file);
+	new->line = line < UINT32_MAX ? (uint32_t) line : 0;
+	to->n_frames++; /* from now on both are freed */
+	f->frames_left--;
+	return new->function && new->file ? pass_high(f, sink) : -ENOMEM;
 }
 
 static int on_drop(char *at, const struct where_sink *sink)
@@ -397,6 +459,10 @@ static int on_line(struct where_feed *f, char *line, const struct where_sink *si
 		return on_row(f, at, sink);
 	if (strcmp(word, "file") == 0)
 		return on_file(f, at, sink);
+	if (strcmp(word, "python") == 0)
+		return on_python(f, at, sink);
+	if (strcmp(word, "at") == 0)
+		return on_python_frame(f, at, sink);
 	if (strcmp(word, "drop") == 0)
 		return on_drop(at, sink);
 	if (strcmp(word, "cost") == 0)

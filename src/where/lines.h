@@ -8,10 +8,14 @@
  *   frame N MODULE BUILD-ID OFFSET FUNCTION FILE LINE
  *   stack N PARENT FRAME
  *   process N PID NAME
- *   high N TIME TOTAL LOOKED LOOKED-TOTAL BEFORE SAMPLE HUGE LOST ROWS FILES
+ *   high N TIME TOTAL LOOKED LOOKED-TOTAL BEFORE SAMPLE HUGE LOST ROWS FILES PYTHONS
  *                               times: CLOCK_BOOTTIME, in ns
- *   row STACK PROCESS BYTES N   of the high before it
+ *   row STACK PROCESS BYTES N COPIED N-EVER
+ *                               of the high before it
  *   file NAME BYTES             likewise
+ *   python PROCESS THREAD TIME FRAMES
+ *                               likewise: a stack of Python
+ *   at FUNCTION FILE LINE       a frame of it, the outermost first
  *   drop N
  *   note TEXT                   for the user
  *   cost CPU-NS RSS-BYTES       of the sampler itself, before it is done

@@ -52,6 +52,7 @@ struct sampler {
 	uint64_t begun_ns, checks_ns, settled_ns, sent_ns;
 	bool is_over, is_gone;     /* the run; the recorder */
 	bool removes_maps;         /* perf maps, when they were read */
+	bool has_said_pythons;
 	int64_t begun_wall_s;
 	struct buf notes;          /* lines, until the first line is sent */
 };
@@ -137,6 +138,25 @@ static void send_highs(struct sampler *s, uint64_t now_ns, bool all)
 		s->is_gone = true;
 }
 
+/* A note for the user. */
+static void say(struct buf *to, const char *text)
+{
+	(void) buf_str(to, "note");
+	lines_text(to, text);
+	(void) buf_str(to, "\n");
+}
+
+/* Once. */
+static void say_pythons(struct sampler *s)
+{
+	if (s->has_said_pythons || !tree_lacks_pythons(s->tree))
+		return;
+	s->has_said_pythons = true;
+	say(outbox_lines(s->outbox),
+		"the kernel does not allow to read Python's stacks (kernel.yama.ptrace_scope, or a container without "
+		"CAP_SYS_PTRACE): hiwater where does not show what Python was doing at the peak");
+}
+
 static void step(struct sampler *s)
 {
 	const uint64_t now = clock_boot_ns(),
@@ -152,6 +172,7 @@ static void step(struct sampler *s)
 	worker_hurry(s->worker, tree_raw_bytes(s->tree) > SPOOL_FULL);
 	if (tree_raw_bytes(s->tree) > SPOOL_FULL)
 		tree_each_raw(s->tree, add_raw, s->worker);
+	say_pythons(s);
 	send_highs(s, now, false);
 }
 
@@ -245,13 +266,6 @@ static void finish(struct sampler *s)
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
-static void say(struct sampler *s, const char *text)
-{
-	(void) buf_str(&s->notes, "note");
-	lines_text(&s->notes, text);
-	(void) buf_str(&s->notes, "\n");
-}
-
 struct found {
 	pid_t list[PROCESSES];
 	size_t n;
@@ -331,7 +345,7 @@ static void add_tree(struct sampler *s)
 		return;
 	(void) snprintf(text, sizeof(text), "%u threads that ran already are not sampled: %.200s", found.refused,
 		found.why.text);
-	say(s, text);
+	say(&s->notes, text);
 }
 
 static int open_all(struct sampler *s, struct err *err)
@@ -529,7 +543,7 @@ int main(int argc, char **argv)
 	(void) buf_printf(outbox_lines(s.outbox), "ready\t%u\t%d\n", events_ring_pages(s.events),
 		events_has_kernel(s.events));
 	if (!unwind_has_library())
-		say(&s, "this build of hiwater-where has no libdw: functions have no names and no callers");
+		say(&s.notes, "this build of hiwater-where has no libdw: functions have no names and no callers");
 	(void) buf_add(outbox_lines(s.outbox), s.notes.data, s.notes.len);
 	(void) outbox_send(s.outbox, 1000);
 	follow(&s);

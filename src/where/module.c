@@ -392,6 +392,26 @@ void image_range(struct image *i, uint64_t *ret_low, uint64_t *ret_high)
 	(void) pthread_mutex_unlock(&i->owner->lock);
 }
 
+bool map_of_line(const char *line, struct record *ret)
+{
+	char *at = (char *) (uintptr_t) line, *rights;
+	uint64_t stop;
+
+	ret->map.start = strtoull(at, &at, 16);
+	stop = *at == '-' ? strtoull(at + 1, &at, 16) : 0;
+	rights = at;
+	at = *at ? strchr(at + 1, ' ') : NULL;
+	if (!at || stop <= ret->map.start || strncmp(rights, " r-x", 4) != 0)
+		return false;
+	ret->map.length = stop - ret->map.start;
+	ret->map.offset = strtoull(at, &at, 16);
+	ret->map.major = (uint32_t) strtoull(at, &at, 16);
+	ret->map.minor = *at == ':' ? (uint32_t) strtoull(at + 1, &at, 16) : 0;
+	ret->map.inode = strtoull(at, &at, 10);
+	ret->map.path = at + strspn(at, " ");
+	return *ret->map.path == '/';
+}
+
 uint64_t image_number(const struct image *i)
 {
 	return i->number;

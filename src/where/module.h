@@ -73,5 +73,7 @@ void image_range(struct image *i, uint64_t *ret_low, uint64_t *ret_high);
 uint64_t image_fingerprint(struct image *i, const struct record *sample);
 /* Where the thread was: of a fault inside a system call, at its entry. */
 uint64_t record_place(const struct record *sample);
+/* A line of /proc/PID/maps as the kernel's record of the mapping. False: it is no code of a file. */
+bool map_of_line(const char *line, struct record *ret);
 /* A number of the image, of which no other has it. */
 uint64_t image_number(const struct image *i);

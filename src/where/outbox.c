@@ -26,7 +26,7 @@ struct flags {
 
 struct row {
 	uint32_t stack, process;
-	uint64_t bytes, n;
+	uint64_t bytes, n, copied, n_ever;
 };
 
 struct outbox {
@@ -37,6 +37,7 @@ struct outbox {
 	struct flags frames, stacks, processes;
 	struct row *rows;          /* of a high */
 	size_t n_rows, cap_rows;
+	uint64_t passes;           /* over samples */
 };
 
 /* True the first time. */
@@ -204,6 +205,8 @@ static void join_rows(struct outbox *o)
 		if (by_key(&o->rows[n], &o->rows[i]) == 0) {
 			o->rows[n].bytes += o->rows[i].bytes;
 			o->rows[n].n += o->rows[i].n;
+			o->rows[n].copied += o->rows[i].copied;
+			o->rows[n].n_ever += o->rows[i].n_ever;
 		} else {
 			o->rows[++n] = o->rows[i];
 		}
@@ -237,6 +240,7 @@ static void merge_small_rows(struct outbox *o, const struct unwind *u)
 static void gather(struct outbox *o, const struct tree_high *high, const struct unwind *u)
 {
 	o->n_rows = 0;
+	o->passes++;
 	if (high->n_shares > o->cap_rows) {
 		struct row *const rows = realloc(o->rows, high->n_shares * sizeof(*rows));
 
@@ -247,12 +251,22 @@ static void gather(struct outbox *o, const struct tree_high *high, const struct 
 	}
 	for (size_t i = 0; i < high->n_shares; i++) {
 		struct sample *const sample = high->shares[i].sample;
-		const uint32_t stack = sample_first(sample)->stack;
+		struct sample *const first = sample_first(sample);
+		const uint64_t bytes = high->shares[i].bytes;
 
-		if (stack)
-			o->rows[o->n_rows++] = (struct row) {
-				stack, sample->process, high->shares[i].bytes, 1
-			};
+		if (!first->stack)
+			continue;
+		o->rows[o->n_rows++] = (struct row) {
+			.stack = first->stack,
+			.process = sample->process,
+			.bytes = bytes,
+			.n = 1,
+			.copied = sample->is_copy ? bytes : 0,
+		};
+		if (first->process == sample->process && first->counted != o->passes) {
+			o->rows[o->n_rows - 1].n_ever = first->n_equal;
+			first->counted = o->passes;
+		}
 	}
 	join_rows(o);
 	merge_small_rows(o, u);
@@ -290,6 +304,23 @@ static void put_files(struct outbox *o, const struct tree_high *high)
 		put_file(o, "[other files]", rest);
 }
 
+static void put_python(struct outbox *o, const struct where_python *p)
+{
+	(void) buf_str(&o->lines, "python");
+	lines_number(&o->lines, p->process);
+	lines_number(&o->lines, (uint64_t) p->thread);
+	lines_number(&o->lines, p->time_ns);
+	lines_number(&o->lines, p->n_frames);
+	(void) buf_str(&o->lines, "\n");
+	for (size_t i = 0; i < p->n_frames; i++) {
+		(void) buf_str(&o->lines, "at");
+		lines_text(&o->lines, p->frames[i].function);
+		lines_text(&o->lines, p->frames[i].file);
+		lines_number(&o->lines, p->frames[i].line);
+		(void) buf_str(&o->lines, "\n");
+	}
+}
+
 void outbox_high(struct outbox *o, struct tree *t, struct tree_high *high, struct worker *w)
 {
 	const struct unwind *const u = worker_lock(w);
@@ -301,6 +332,10 @@ void outbox_high(struct outbox *o, struct tree *t, struct tree_high *high, struc
 			put_process(o, t, o->rows[i].process);
 	}
 	worker_unlock(w);
+	for (size_t i = 0; i < high->pythons.n; i++) {
+		if (set_flag(&o->processes, high->pythons.list[i].process))
+			put_process(o, t, high->pythons.list[i].process);
+	}
 
 	uint64_t known = 0;
 
@@ -315,7 +350,7 @@ void outbox_high(struct outbox *o, struct tree *t, struct tree_high *high, struc
 	const uint64_t values[] = { high->number, high->time_boot_ns, high->total_bytes,
 		high->checked_boot_ns, high->checked_bytes,
 		before, o->sample_bytes, high->huge_bytes, high->lost, o->n_rows,
-		high->n_files > FILES ? FILES + 1 : high->n_files };
+		high->n_files > FILES ? FILES + 1 : high->n_files, high->pythons.n };
 
 	(void) buf_str(&o->lines, "high");
 	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++)
@@ -324,11 +359,13 @@ void outbox_high(struct outbox *o, struct tree *t, struct tree_high *high, struc
 	for (size_t i = 0; i < o->n_rows; i++) {
 		const struct row *const row = &o->rows[i];
 
-		(void) buf_printf(&o->lines, "row\t%u\t%u\t%llu\t%llu\n", row->stack, row->process,
-			(unsigned long long) row->bytes,
-			(unsigned long long) row->n);
+		(void) buf_printf(&o->lines, "row\t%u\t%u\t%llu\t%llu\t%llu\t%llu\n", row->stack, row->process,
+			(unsigned long long) row->bytes, (unsigned long long) row->n,
+			(unsigned long long) row->copied, (unsigned long long) row->n_ever);
 	}
 	put_files(o, high);
+	for (size_t i = 0; i < high->pythons.n; i++)
+		put_python(o, &high->pythons.list[i]);
 	high->is_new = false;
 	high->was_sent = true;
 }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +13,18 @@
 #include "base/longfile.h"
 #include "base/map.h"
 #include "model/where.h"
+#include "where/copies.h"
 
 enum {
 	PAGE = 4096,
 	GROWN_PERCENT = 5,        /* since the last check: another is due */
 	LOST_PARTS = 100,         /* of the total: that may end before a high is settled */
 	KEPT_FDS = 2000,          /* of statm */
+	NEAR_SAMPLES = 4,         /* of a page that was copied: so many samples' bytes from one of the parent's */
 	PIDS = 10000,
 	RAW_MOST = 40 << 20,      /* of stacks that are not unwound; further ones are not known */
 };
-static const uint64_t fallen_bytes = 4 << 20, least_bytes = 1 << 20;
+static const uint64_t fallen_bytes = 4 << 20, least_bytes = 1 << 20, pythons_every_ns = 10000000;
 
 /* Processes that share pages, in the order of their forks. */
 struct family {
@@ -41,7 +42,10 @@ struct process {
 	struct image *image;
 	struct samples samples;
 	struct check_files files;
+	struct copies_index by_address; /* of samples, while children are compared with them */
 	int statm;                /* -1: not open */
+	struct python_home python;
+	uint64_t risen;           /* of anonymous, in the last 10 ms or more */
 	bool has_executed;        /* else it is hiwater's copy, before the job's program */
 	bool was_there;           /* before the sampler */
 	uint64_t fork_ns;
@@ -79,12 +83,15 @@ struct tree {
 	/* the highest moment that is not settled: what was alive then still is */
 	struct {
 		uint64_t total, time_ns, samples;
+		struct pythons pythons;
 		bool is_open;
 	} best;
 	struct tree_high highs[WHERE_HIGHS + 1];
 	size_t n_highs;
 	uint32_t last_number, dropped[WHERE_HIGHS];
 	size_t n_dropped;
+	uint64_t risen_ns;        /* since when sizes of processes rose as they say */
+	bool lacks_pythons;
 };
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -142,6 +149,7 @@ static void free_process(struct process *p)
 	samples_done(&p->samples);
 	check_files_done(&p->files);
 	image_leave(p->image);
+	python_home_leave(&p->python);
 	if (p->statm >= 0)
 		(void) close(p->statm);
 	free(p);
@@ -178,6 +186,28 @@ static struct process *add_process(struct tree *t, pid_t pid, struct family *fam
 	return p;
 }
 
+/* For samples and highs. 0: there are too many. */
+static uint32_t number_of(struct tree *t, struct process *p)
+{
+	if (p->number)
+		return p->number;
+	if (t->n_processes == t->cap_processes) {
+		const size_t cap = t->cap_processes ? 2 * t->cap_processes : 64;
+		struct tree_process *const list = cap <= 2 * WHERE_PROCESSES ? realloc(t->processes,
+										       cap * sizeof(*list))
+									     : NULL;
+
+		if (!list)
+			return 0;
+		t->processes = list;
+		t->cap_processes = cap;
+	}
+	t->processes[t->n_processes].pid = p->pid;
+	memcpy(t->processes[t->n_processes].name, p->name, sizeof(p->name));
+	p->number = (uint32_t) ++t->n_processes;
+	return p->number;
+}
+
 static void open_statm(struct tree *t, struct process *p)
 {
 	char name[32];
@@ -206,7 +236,10 @@ static void read_size(struct tree *t, struct process *p)
 	(void) strtoull(at, &at, 10);
 	resident = strtoull(at, &at, 10) * PAGE;
 	mapped = strtoull(at, &at, 10) * PAGE;
-	p->anonymous = resident > mapped ? resident - mapped : 0;
+	const uint64_t anonymous = resident > mapped ? resident - mapped : 0;
+
+	p->risen += counter_delta(p->anonymous, anonymous);
+	p->anonymous = anonymous;
 	p->mapped = mapped;
 }
 
@@ -220,17 +253,6 @@ static uint64_t own_bytes(const struct tree *t, const struct process *p)
 
 /* ---- highs ----------------------------------------------------------------------------------- */
 
-static void high_done(struct tree_high *h)
-{
-	for (size_t i = 0; i < h->n_shares; i++)
-		sample_unref(h->shares[i].sample);
-	for (size_t i = 0; i < h->n_files; i++)
-		free(h->files[i].name);
-	free(h->shares);
-	free(h->files);
-	*h = (struct tree_high) { .shares = NULL };
-}
-
 static void remove_high(struct tree *t, size_t i)
 {
 	if (t->n_dropped < WHERE_HIGHS)
@@ -240,24 +262,10 @@ static void remove_high(struct tree *t, size_t i)
 	t->n_highs--;
 }
 
-/* The one whose neighbours are the closest; never the first and the last. */
 static void thin_highs(struct tree *t)
 {
-	size_t least = 1;
-	double closest = INFINITY;
-
-	if (t->n_highs < WHERE_HIGHS)
-		return;
-	for (size_t i = 1; i + 1 < t->n_highs; i++) {
-		const double before = (double) t->highs[i - 1].total_bytes + 1;
-		const double ratio = (double) t->highs[i + 1].total_bytes / before;
-
-		if (ratio < closest) {
-			closest = ratio;
-			least = i;
-		}
-	}
-	remove_high(t, least);
+	if (t->n_highs >= WHERE_HIGHS)
+		remove_high(t, high_least_needed(t->highs, t->n_highs));
 }
 
 /* The last one again, unless it has grown by so much that it is another. */
@@ -268,8 +276,11 @@ static struct tree_high *open_high(struct tree *t)
 	if (last && t->best.total < last->total_bytes + last->total_bytes * GROWN_PERCENT / 100) {
 		const uint32_t number = last->number;
 		const bool was_sent = last->was_sent;
+		const struct pythons pythons = last->pythons;
 
+		last->pythons.n = 0;
 		high_done(last);
+		last->pythons = pythons;
 		last->number = number;
 		last->was_sent = was_sent;
 		return last;
@@ -278,41 +289,6 @@ static struct tree_high *open_high(struct tree *t)
 	last = &t->highs[t->n_highs++];
 	*last = (struct tree_high) { .number = ++t->last_number };
 	return last;
-}
-
-static void add_file(struct tree_high *h, const struct check_file *file)
-{
-	struct check_file *files;
-
-	for (size_t i = 0; i < h->n_files; i++) {
-		if (h->files[i].inode == file->inode && h->files[i].device == file->device) {
-			if (file->bytes > h->files[i].bytes)
-				h->files[i].bytes = file->bytes;
-			return;
-		}
-	}
-	files = realloc(h->files, (h->n_files + 1) * sizeof(*files));
-	if (!files)
-		return;
-	h->files = files;
-	files[h->n_files] = *file;
-	files[h->n_files].name = strdup(file->name);
-	h->n_files += files[h->n_files].name != NULL;
-}
-
-static void add_share(struct tree_high *h, size_t *cap, struct sample *s, uint64_t bytes)
-{
-	if (h->n_shares == *cap) {
-		const size_t more = *cap ? 2 * *cap : 256;
-		struct tree_share *const shares = realloc(h->shares, more * sizeof(*shares));
-
-		if (!shares)
-			return;
-		h->shares = shares;
-		*cap = more;
-	}
-	sample_ref(s);
-	h->shares[h->n_shares++] = (struct tree_share) { s, bytes };
 }
 
 /* What a sample stands for that came since the last check: its part of the growth, within its
@@ -325,6 +301,20 @@ static uint64_t bytes_of_new(const struct tree *t, size_t n)
 	const double share = n ? (double) growth / (double) n : 0;
 
 	return share < (double) weight ? (uint64_t) share : weight;
+}
+
+static void mark_copies(struct tree *t)
+{
+	const uint64_t near_bytes = (uint64_t) t->options.period * PAGE * NEAR_SAMPLES;
+
+	for (size_t i = 0; i < t->n; i++) {
+		struct process *const p = t->list[i], *const from = p->parent;
+
+		if (from)
+			copies_mark(&p->samples, p->fork_ns, &from->samples, &from->by_address, near_bytes);
+	}
+	for (size_t i = 0; i < t->n; i++)
+		copies_index_done(&t->list[i]->by_address);
 }
 
 void tree_settle(struct tree *t)
@@ -344,6 +334,7 @@ void tree_settle(struct tree *t)
 	h->checked_bytes = t->checked_total;
 	h->lost = t->lost;
 	h->is_new = true;
+	pythons_join(&h->pythons, &t->best.pythons);
 	for (size_t i = 0; i < t->n; i++) {
 		for (size_t k = 0; k < t->list[i]->samples.n && !t->list[i]->is_missing; k++) {
 			const struct sample *const s = t->list[i]->samples.list[k];
@@ -352,6 +343,7 @@ void tree_settle(struct tree *t)
 		}
 	}
 	each = bytes_of_new(t, n_new);
+	mark_copies(t);
 	for (size_t i = 0; i < t->n; i++) {
 		const struct process *const p = t->list[i];
 
@@ -359,14 +351,14 @@ void tree_settle(struct tree *t)
 			continue;
 		h->huge_bytes += p->checked.huge;
 		for (size_t k = 0; k < p->files.n; k++)
-			add_file(h, &p->files.list[k]);
+			high_add_file(h, &p->files.list[k]);
 		for (size_t k = 0; k < p->samples.n; k++) {
 			struct sample *const s = p->samples.list[k];
 			const uint64_t bytes = s->is_checked ? s->bytes : s->number <= t->best.samples ? each
 												       : 0;
 
 			if (!s->is_dead && bytes > 0)
-				add_share(h, &cap, s, bytes);
+				high_add_share(h, &cap, s, bytes);
 		}
 	}
 }
@@ -426,16 +418,57 @@ static void check(struct tree *t, uint64_t now_ns)
 	t->checked_ns = now_ns;
 }
 
-static void raise_best(struct tree *t, uint64_t total, uint64_t now_ns)
+static bool raise_best(struct tree *t, uint64_t total, uint64_t now_ns)
 {
 	const uint64_t high = t->n_highs ? t->highs[t->n_highs - 1].total_bytes : 0;
 
 	if (total <= high || (t->best.is_open && total <= t->best.total))
-		return;
+		return false;
 	t->best.total = total;
 	t->best.time_ns = now_ns;
 	t->best.samples = t->samples;
 	t->best.is_open = true;
+	return true;
+}
+
+static struct process *most_risen(const struct tree *t)
+{
+	struct process *most = NULL;
+
+	for (size_t i = 0; i < t->n; i++) {
+		struct process *const p = t->list[i];
+
+		if (python_home_has(&p->python) && p->risen > (most ? most->risen : 0))
+			most = p;
+	}
+	return most;
+}
+
+/* Of the processes that have grown most since the last time; unless the memory rose more before. */
+static void read_pythons(struct tree *t, uint64_t now_ns)
+{
+	struct pythons new = { .n = 0 };
+	struct process *p;
+
+	for (size_t i = 0; i < t->n; i++)
+		new.risen_bytes += t->list[i]->risen;
+	if (new.risen_bytes < t->best.pythons.risen_bytes)
+		return;
+	while (new.n < WHERE_PYTHONS && (p = most_risen(t))) {
+		p->risen = 0;
+		if (number_of(t, p) > 0 &&
+			pythons_read(&new, &p->python, p->pid, p->number, now_ns) == -EPERM)
+			t->lacks_pythons = true;
+	}
+	if (new.n > 0)
+		pythons_join(&t->best.pythons, &new);
+}
+
+static void forget_rise(struct tree *t, uint64_t now_ns)
+{
+	t->risen_ns = now_ns;
+	for (size_t i = 0; i < t->n; i++)
+		t->list[i]->risen = 0;
 }
 
 uint64_t tree_tick(struct tree *t, uint64_t now_ns, uint64_t credit_ns)
@@ -461,53 +494,38 @@ uint64_t tree_tick(struct tree *t, uint64_t now_ns, uint64_t credit_ns)
 	total += mapped;
 	t->total = total;
 	t->ticked_samples = t->samples;
-	if (!t->is_fallen)
-		raise_best(t, total, now_ns);
+
+	const bool is_raised = !t->is_fallen && raise_best(t, total, now_ns),
+		   is_rise_over = now_ns >= t->risen_ns + pythons_every_ns;
+
+	begin = credit_ns > 0 ? clock_thread_cpu_ns() : 0;
+	if (is_raised && is_rise_over && credit_ns > 0)
+		read_pythons(t, now_ns);
+	if (is_rise_over)
+		forget_rise(t, now_ns);
 
 	const bool has_grown = t->best.is_open && total >= t->best.total &&
 			       (!t->has_checked ||
 				       total >= t->checked_total + t->checked_total * GROWN_PERCENT / 100);
 
 	if ((!t->is_fallen && !has_grown) || credit_ns == 0)
-		return 0;
-	begin = clock_thread_cpu_ns();
+		return credit_ns > 0 ? clock_thread_cpu_ns() - begin : 0;
 	if (t->is_fallen)
 		tree_settle(t); /* as it was before */
 	check(t, now_ns);
 	if (has_grown && !t->best.is_open)
-		raise_best(t, total, now_ns);
+		(void) raise_best(t, total, now_ns);
 	return clock_thread_cpu_ns() - begin;
 }
 
 void tree_end(struct tree *t, uint64_t now_ns)
 {
 	if (t->n_highs == 0)
-		raise_best(t, t->total > 0 ? t->total : PAGE, now_ns);
+		(void) raise_best(t, t->total > 0 ? t->total : PAGE, now_ns);
 	tree_settle(t);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
-
-static uint32_t number_of(struct tree *t, struct process *p)
-{
-	if (p->number)
-		return p->number;
-	if (t->n_processes == t->cap_processes) {
-		const size_t cap = t->cap_processes ? 2 * t->cap_processes : 64;
-		struct tree_process *const list = cap <= 2 * WHERE_PROCESSES ? realloc(t->processes,
-										       cap * sizeof(*list))
-									     : NULL;
-
-		if (!list)
-			return 0;
-		t->processes = list;
-		t->cap_processes = cap;
-	}
-	t->processes[t->n_processes].pid = p->pid;
-	memcpy(t->processes[t->n_processes].name, p->name, sizeof(p->name));
-	p->number = (uint32_t) ++t->n_processes;
-	return p->number;
-}
 
 /* One with an equal stack; NULL: there is none, and the sample becomes the first. */
 static struct sample *find_twin(struct tree *t, struct process *p, struct sample *s)
@@ -545,8 +563,10 @@ static void on_sample(struct tree *t, struct process *p, struct record *r)
 		.image = image_ref(p->image),
 	};
 	t->raw_bytes += r->sample.stack_bytes;
+	p->python.thread = r->tid;
 	p->n_new++;
 	s->twin = find_twin(t, p, s);
+	sample_first(s)->n_equal += sample_first(s)->process == s->process;
 	if (s->twin) {
 		sample_forget_record(s);
 	} else if (t->raw_bytes > RAW_MOST) { /* its innermost frame is known then, and no more */
@@ -598,7 +618,7 @@ static void settle_before_loss(struct tree *t, struct process *p)
 	for (size_t i = 0; i < t->n && !t->is_fallen; i++)
 		growth += t->list[i]->has_executed ? growth_of(t, t->list[i]) : 0;
 	if (growth > 0)
-		raise_best(t, t->total + growth, p->samples.list[p->samples.n - 1]->time_ns);
+		(void) raise_best(t, t->total + growth, p->samples.list[p->samples.n - 1]->time_ns);
 	tree_settle(t);
 }
 
@@ -702,6 +722,7 @@ static void on_process_exec(struct tree *t, struct process *p)
 		image_leave(p->image);
 		p->image = image;
 	}
+	python_home_leave(&p->python);
 	p->has_executed = true;
 	p->was_there = false;
 	p->number = 0;
@@ -725,6 +746,7 @@ static void on_process_fork(struct tree *t, const struct record *r)
 	memcpy(child->name, parent->name, sizeof(child->name));
 	child->parent = parent;
 	child->fork_ns = r->time_ns;
+	child->python = python_home_fork(&parent->python);
 	child->has_executed = parent->has_executed;
 }
 
@@ -736,6 +758,12 @@ static void on_process_exit(struct tree *t, struct process *p, const struct reco
 	read_size(t, p);
 	if (p->anonymous + p->mapped == 0)
 		on_process_end(t, p);
+}
+
+static void add_map(struct process *p, const struct record *r)
+{
+	image_add(&p->image, r);
+	python_home_map(&p->python, p->image, r->map.start);
 }
 
 void tree_record(struct tree *t, struct record *r)
@@ -750,7 +778,7 @@ void tree_record(struct tree *t, struct record *r)
 		return;
 	case RECORD_MAP:
 		if (p)
-			image_add(&p->image, r);
+			add_map(p, r);
 		break;
 	case RECORD_NAME:
 		if (p && r->name.is_exec)
@@ -784,33 +812,9 @@ void tree_begin(struct tree *t, pid_t pid, bool from_exec)
 		p->has_executed = !from_exec;
 }
 
-/* The record that the kernel would have sent for a line of maps with code of a file. */
-static void add_mapping(struct process *p, char *line)
-{
-	struct record map = { .kind = RECORD_MAP, .pid = p->pid, .tid = p->pid };
-	char *at = line, *rights, *end = strchr(line, '\n');
-	uint64_t stop;
-
-	if (end)
-		*end = '\0';
-	map.map.start = strtoull(at, &at, 16);
-	stop = *at == '-' ? strtoull(at + 1, &at, 16) : 0;
-	rights = at;
-	at = *at ? strchr(at + 1, ' ') : NULL;
-	if (!at || stop <= map.map.start || strncmp(rights, " r-x", 4) != 0)
-		return;
-	map.map.length = stop - map.map.start;
-	map.map.offset = strtoull(at, &at, 16);
-	map.map.major = (uint32_t) strtoull(at, &at, 16);
-	map.map.minor = *at == ':' ? (uint32_t) strtoull(at + 1, &at, 16) : 0;
-	map.map.inode = strtoull(at, &at, 10);
-	map.map.path = at + strspn(at, " ");
-	if (*map.map.path == '/')
-		image_add(&p->image, &map);
-}
-
 static void read_mappings(struct tree *t, struct process *p)
 {
+	struct record map = { .kind = RECORD_MAP, .pid = p->pid, .tid = p->pid };
 	struct longfile text = { 0 };
 	char name[32];
 
@@ -819,7 +823,10 @@ static void read_mappings(struct tree *t, struct process *p)
 		for (char *line = text.data, *next; line && *line; line = next) {
 			next = strchr(line, '\n');
 			next = next ? next + 1 : NULL;
-			add_mapping(p, line);
+			if (next)
+				next[-1] = '\0';
+			if (map_of_line(line, &map))
+				add_map(p, &map);
 		}
 	}
 	longfile_done(&text);
@@ -880,6 +887,7 @@ void tree_free(struct tree *t)
 	free(t->firsts);
 	map_done(&t->twins);
 	map_done(&t->places);
+	pythons_done(&t->best.pythons);
 	free(t->list);
 	free(t->processes);
 	free(t->pids);
@@ -911,6 +919,11 @@ void tree_set_lost(struct tree *t, uint64_t lost)
 size_t tree_alive(const struct tree *t)
 {
 	return t->n;
+}
+
+bool tree_lacks_pythons(const struct tree *t)
+{
+	return t->lacks_pythons;
 }
 
 size_t tree_high_count(const struct tree *t)

@@ -17,31 +17,12 @@
 #pragma once
 
 #include "where/events.h"
-#include "where/check.h"
+#include "where/high.h"
 
 struct tree_options {
 	int proc;              /* descriptor of the folder of processes */
 	unsigned period;
 	struct modules *modules;
-};
-
-/* A part of a high. */
-struct tree_share {
-	struct sample *sample; /* holds one of its users */
-	uint64_t bytes;
-};
-
-struct tree_high {
-	uint32_t number;       /* from 1, in the order of time */
-	uint64_t time_boot_ns, total_bytes;
-	uint64_t checked_boot_ns, checked_bytes;
-	uint64_t huge_bytes, lost;
-	struct tree_share *shares;
-	size_t n_shares;
-	struct check_file *files; /* the names are its own */
-	size_t n_files;
-	bool is_new;           /* or has changed since it was sent */
-	bool was_sent;
 };
 
 struct tree;
@@ -71,6 +52,8 @@ uint64_t tree_lost(const struct tree *t);
 /* The kernel counts that many. */
 void tree_set_lost(struct tree *t, uint64_t lost);
 size_t tree_alive(const struct tree *t);
+/* The kernel does not allow to read Python's stacks. */
+bool tree_lacks_pythons(const struct tree *t);
 
 /* Highs that are kept, in the order of time; at most WHERE_HIGHS. One that was dropped has its
  * number in *ret_dropped once. */

@@ -222,6 +222,118 @@ def test_copies_of_written_pages_are_the_writers(by):
     assert len(writers) == 3 and not writers & {s["pid"] for s in where.stacks_of("touch_first") if s["bytes"] > 200 * MIB}
 
 
+def findings_of(runs):
+    shown = json.loads(runs.tool.run("show", "--json", runs.tool.folder / f"run{runs.made}.hiw").stdout)
+    return {f["code"]: f for f in shown["findings"]}
+
+
+def copied(where):
+    return mib(sum(row["copied_bytes"] for row in where.rows))
+
+
+def test_copies_are_known_as_such(runs):
+    where = runs("first", "300", "cow", "3", "50", *HOLD)
+    assert 0.95 * 150 - where.lost <= copied(where) <= 152 and where.row("touch_first")["copied_bytes"] == 0, str(where)
+    found = findings_of(runs)["copy-on-write"]
+    assert (found["evidence"]["function"], found["evidence"]["processes"]) == ("rewrite_copy", 3), found
+    assert found["evidence"]["copied_bytes"] == sum(row["copied_bytes"] for row in where.rows)
+
+
+def test_memory_of_a_childs_own_is_no_copy(runs):
+    """New memory in forked processes, also of a program that is executed at the addresses of its parent."""
+    where = runs("first", "100", "fork", "third", "200", *HOLD)
+    assert copied(where) <= 1.5 and "copy-on-write" not in findings_of(runs), str(where)
+    where = runs("first", "100", "fork", "exec", "first", "200", *HOLD)
+    assert copied(where) <= 1.5 and "copy-on-write" not in findings_of(runs), str(where)
+
+
+LOOP = """
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) static char *read_chunk(size_t bytes)
+{
+    char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(at, bytes, MADV_NOHUGEPAGE);
+    memset(at, 1, bytes);
+    return at;
+}
+int main(int argc, char **argv)
+{
+    const int times = atoi(argv[1]), in_children = argc > 3;
+    const size_t bytes = (size_t) atoi(argv[2]) << 20;
+    for (int i = 0; i < times; i++) {
+        const pid_t pid = in_children ? fork() : -1;
+        if (pid > 0) {
+            waitpid(pid, NULL, 0);
+            continue;
+        }
+        munmap(read_chunk(bytes), bytes);
+        if (pid == 0)
+            _exit(0);
+    }
+    read_chunk(bytes);
+    usleep(1000000);
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def loop(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("loop")
+    (folder / "loop.c").write_text(LOOP)
+    subprocess.run(["cc", "-O1", "-g", "-o", folder / "loop", folder / "loop.c"], check=True)
+    return folder / "loop"
+
+
+def test_memory_that_is_touched_again_and_again(runs, loop):
+    where = runs("15", "100", command=[loop])
+    row, lost = where.row("read_chunk"), where.json["lost"]
+    where.is_near("read_chunk", 100)
+    assert 13 * row["samples"] <= row["samples_ever"] + lost and row["samples_ever"] <= 17 * (row["samples"] + lost), (row, lost)
+    found = findings_of(runs).get("touched-again")
+    assert found or lost, row
+    assert not found or (1000 <= mib(found["evidence"]["again_bytes"]) <= 1520 and found["evidence"]["times"] <= 17), found
+
+
+@pytest.mark.parametrize("how", [("3", "400"), ("15", "30"), ("15", "100", "fork")])
+def test_what_is_not_touched_again(runs, loop, how):
+    """A few times; little; or each time in a process of its own, which could not use the memory again."""
+    runs(*how, command=[loop])
+    assert "touched-again" not in findings_of(runs)
+
+
+OBJECTS = """
+import os, sys, time
+data = [str(i) * 3 for i in range(900_000)]
+def read_all():
+    return sum(map(len, [item for item in data]))
+def make_all():
+    return [str(i) * 3 for i in range(900_000)]
+for _ in range(2):
+    if os.fork() == 0:
+        kept = read_all() if sys.argv[1] == "read" else make_all()
+        time.sleep(1.5)
+        os._exit(0)
+for _ in range(2):
+    os.wait()
+"""
+
+
+@pytest.mark.parametrize("how", ["read", "make"])
+def test_pythons_reference_counts_copy(runs, tmp_path, how):
+    """Children that only read what their parent has; and others that make objects of their own."""
+    (tmp_path / "job.py").write_text(OBJECTS)
+    where = runs(how, command=[sys.executable, tmp_path / "job.py"])
+    if how == "read":
+        assert copied(where) >= 80 - where.lost and findings_of(runs)["copy-on-write"]["evidence"]["processes"] == 2, str(where)
+    else:
+        assert copied(where) <= 15 and "copy-on-write" not in findings_of(runs), str(where)
+
+
 @pytest.mark.parametrize("children", [1, 3])
 def test_a_parent_that_ends_first(runs, children):
     """Its children still have what it touched: all but the 50 that each of them has a copy of."""

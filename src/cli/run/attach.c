@@ -243,6 +243,7 @@ static void raise_file_limit(void)
 static int start(struct attach *a, const struct pids *pids)
 {
 	size_t started = 0;
+	pid_t reader;
 
 	for (size_t i = 0; i < pids->n; i++) {
 		struct hiw_err err = { "" };
@@ -255,7 +256,7 @@ static int start(struct attach *a, const struct pids *pids)
 			a->main = started++ ? a->main : pids->pid[i];
 	}
 	if (started && a->where.enabled)
-		(void) where_hold(&a->where, a->main);
+		(void) where_hold(&a->where, a->main, &reader);
 	return started ? 0 : EXIT_FAILED;
 }
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -223,14 +224,17 @@ static pid_t start_in_place(const struct launch *launch, char **script, int pipe
 	return pid;
 }
 
-/* In a copy of hiwater that is held: waits at the gate. What is opened of it by then is the job's from its exec on. */
+/* In a copy of hiwater that is held: waits at the gate. What is opened of it by then is the job's from its exec on. Where
+ * Yama forbids reading other processes' memory, the reader may read this one's. */
 static void wait_at(const int gate[2])
 {
-	char opened;
+	pid_t reader = 0;
 
 	(void) close(gate[1]);
-	while (read(gate[0], &opened, 1) < 0 && errno == EINTR)
+	while (read(gate[0], &reader, sizeof(reader)) < 0 && errno == EINTR)
 		;
+	if (reader > 0)
+		(void) prctl(PR_SET_PTRACER, (unsigned long) reader, 0L, 0L, 0L);
 }
 
 static pid_t start_held(const struct launch *launch, char **script, int pipe, const int gate[2])
@@ -247,12 +251,13 @@ static pid_t start_held(const struct launch *launch, char **script, int pipe, co
  * job starts: its end of the pipe closes. */
 static int open_gate(const struct launch *launch, pid_t pid, int gate)
 {
-	const int r = launch->hold(launch->hold_ctx, pid);
+	pid_t reader = 0;
+	const int r = launch->hold(launch->hold_ctx, pid, &reader);
 
 	if (r < 0)
 		(void) kill(pid, SIGKILL);
 	else
-		(void) !write(gate, "", 1);
+		(void) !write(gate, &reader, sizeof(reader));
 	return r;
 }
 

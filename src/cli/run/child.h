@@ -34,8 +34,9 @@ struct launch {
 	                                   * unchanged */
 	int cgroup_procs, cgroup_dir;     /* the cgroup to start in (hwi_cgroup_make); -1: none */
 	/* Called with the job's process before it executes the program; negative: the job is not started, and that is the
-	 * result. NULL: nothing is to be done then. */
-	int (*hold)(void *ctx, pid_t pid);
+	 * result. *ret_reader: a process that may read the memory of the program, also where Yama restricts that; 0, as it
+	 * is before: none. NULL: nothing is to be done then. */
+	int (*hold)(void *ctx, pid_t pid, pid_t *ret_reader);
 	void *hold_ctx;
 	unsigned spare_processes;         /* start the job only if, by RLIMIT_NPROC, so many more processes
 	                                   * can be started after it; else the result is -EAGAIN */

@@ -105,12 +105,13 @@ int where_prepare(struct where_job *w, const struct where_options *options, bool
 	return 0;
 }
 
-int where_hold(void *ctx, pid_t pid)
+int where_hold(void *ctx, pid_t pid, pid_t *ret_reader)
 {
 	struct where_job *w = ctx;
 	struct hiw_err err = { "" };
 	const int error = hwi_recorder_where(w->recorder, pid, &w->pid, &err);
 
+	*ret_reader = w->pid;
 	if (error == 0)
 		return 0;
 	if (w->strict)

@@ -36,9 +36,9 @@ int where_prepare(struct where_job *w, const struct where_options *options, bool
 	struct hwi_sampling *ret);
 
 /* For struct launch: the job's process, which waits, is sampled from its exec on. ctx: a struct
- * where_job. Returns 0, also where it cannot be, after a warning; with strict -errno after a
+ * where_job. *ret_reader: the sampler. Returns 0, also where it cannot be, after a warning; with strict -errno after a
  * complaint. */
-int where_hold(void *ctx, pid_t pid);
+int where_hold(void *ctx, pid_t pid, pid_t *ret_reader);
 
 /* The child with that pid was reaped. */
 void where_left(struct where_job *w);

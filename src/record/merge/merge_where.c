@@ -201,7 +201,12 @@ static int carry_row(struct adding *a, const struct where_row *row, uint64_t byt
 	struct gathered *g = a->to;
 	int r = carry_process(a, row->process);
 	const struct where_row carried = {
-		a->stacks[row->stack - 1], a->processes[row->process - 1], bytes, row->n
+		.stack = a->stacks[row->stack - 1],
+		.process = a->processes[row->process - 1],
+		.bytes = bytes,
+		.n = row->n,
+		.copied_bytes = where_share(row->copied_bytes, bytes, row->bytes),
+		.n_ever = row->n_ever,
 	};
 
 	if (r < 0 || carried.stack == 0 || carried.process == 0 || g->n_rows == MOST_ROWS)

@@ -24,6 +24,8 @@ struct loading {
 	uint32_t numbers[WHERE_HIGHS];   /* of the highs, as the file has them */
 	uint64_t sums[WHERE_HIGHS];      /* bytes of their parts */
 	size_t cap_rows[WHERE_HIGHS], cap_files[WHERE_HIGHS];
+	const struct where_high *python_high; /* of the stack that is being read */
+	uint32_t python_stack;
 	struct err *err;
 };
 
@@ -216,22 +218,28 @@ static int high_of(struct loading *g, sqlite3_stmt *st, int bytes_column, uint64
 	return -1;
 }
 
-static const char *const row_columns[] = { "high", "stack", "process", "bytes", "n", NULL };
+static const char *const row_columns[] = { "high", "stack", "process", "bytes", "n", "copied", "n_ever", NULL };
 
 static int see_row(struct loading *g, sqlite3_stmt *st)
 {
 	struct where_row row = {
-		.stack = number_of(st, 1), .process = number_of(st, 2), .n = at_least_0(st, 4)
+		.stack = number_of(st, 1),
+		.process = number_of(st, 2),
+		.n = at_least_0(st, 4),
+		.copied_bytes = at_least_0(st, 5),
+		.n_ever = at_least_0(st, 6),
 	};
 	struct where_high *high;
 	int i;
 
 	if (!has_stack(g->to, row.stack) || row.process < 1 || row.process > g->to->n_processes ||
-		row.n > most_samples)
+		row.n > most_samples || row.n_ever > most_samples)
 		return 0;
 	i = high_of(g, st, 3, &row.bytes);
 	if (i < 0)
 		return 0;
+	if (row.copied_bytes > row.bytes)
+		row.copied_bytes = row.bytes;
 	high = &g->to->highs[i];
 	if (high->n_rows == MOST_ROWS)
 		return 0;
@@ -263,6 +271,62 @@ static int see_file(struct loading *g, sqlite3_stmt *st)
 	return 0;
 }
 
+static const char *const python_columns[] = { "high", "stack", "depth", "process", "thread", "t", "function", "file",
+	"line", NULL };
+
+static struct where_high *high_numbered(struct loading *g, uint32_t id)
+{
+	for (size_t i = 0; i < g->to->n_highs; i++) {
+		if (g->numbers[i] == id)
+			return &g->to->highs[i];
+	}
+	return NULL;
+}
+
+/* The frames of a stack follow each other; the first one begins it. */
+static struct where_python *python_of(struct loading *g, struct where_high *high, sqlite3_stmt *st)
+{
+	struct where_python *list = (struct where_python *) (uintptr_t) high->pythons, *new;
+
+	if (g->python_high == high && g->python_stack == number_of(st, 1) && high->n_pythons > 0)
+		return &list[high->n_pythons - 1];
+	if (high->n_pythons == WHERE_PYTHONS)
+		return NULL;
+	if (!list)
+		high->pythons = list = calloc(WHERE_PYTHONS, sizeof(*list));
+	if (!list)
+		return NULL;
+	g->python_high = high;
+	g->python_stack = number_of(st, 1);
+	new = &list[high->n_pythons++];
+	*new = (struct where_python) {
+		.process = number_of(st, 3),
+		.thread = reader_int_or(st, 4, 0),
+		.time_ns = at_least_0(st, 5),
+		.frames = calloc(WHERE_PYTHON_DEPTH, sizeof(*new->frames)),
+	};
+	if (new->process > g->to->n_processes)
+		new->process = 0;
+	return new;
+}
+
+static int see_python(struct loading *g, sqlite3_stmt *st)
+{
+	struct where_high *const high = high_numbered(g, number_of(st, 0));
+	struct where_python *const to = high ? python_of(g, high, st) : NULL;
+	struct where_python_frame *new;
+
+	if (!to || to->n_frames == WHERE_PYTHON_DEPTH)
+		return 0;
+	if (!to->frames)
+		return -ENOMEM;
+	new = (struct where_python_frame *) (uintptr_t) &to->frames[to->n_frames++];
+	new->function = copy_text(st, 6);
+	new->file = copy_text(st, 7);
+	new->line = number_of(st, 8);
+	return new->function && new->file ? 0 : -ENOMEM;
+}
+
 static int read_tables(struct loading *g)
 {
 	static const struct {
@@ -277,6 +341,7 @@ static int read_tables(struct loading *g)
 		{ "where_high", high_columns, "ORDER BY t, id", see_high },
 		{ "where_row", row_columns, "ORDER BY high, stack, process", see_row },
 		{ "where_file", file_columns, "ORDER BY high, bytes DESC, name", see_file },
+		{ "where_python", python_columns, "ORDER BY high, stack, depth", see_python },
 	};
 	int r = 0;
 
@@ -311,6 +376,15 @@ int where_read(struct replay *r, struct where_data **ret, struct err *err)
 	return 0;
 }
 
+static void free_python(const struct where_python *p)
+{
+	for (size_t i = 0; i < p->n_frames; i++) {
+		free_text(p->frames[i].function);
+		free_text(p->frames[i].file);
+	}
+	free((void *) (uintptr_t) p->frames);
+}
+
 void where_data_free(struct where_data *data)
 {
 	if (!data)
@@ -326,6 +400,9 @@ void where_data_free(struct where_data *data)
 	for (size_t i = 0; i < data->n_highs; i++) {
 		for (size_t k = 0; k < data->highs[i].n_files; k++)
 			free_text(data->highs[i].files[k].name);
+		for (size_t k = 0; k < data->highs[i].n_pythons; k++)
+			free_python(&data->highs[i].pythons[k]);
+		free((void *) (uintptr_t) data->highs[i].pythons);
 		free((void *) (uintptr_t) data->highs[i].files);
 		free((void *) (uintptr_t) data->highs[i].rows);
 	}

@@ -30,11 +30,14 @@ static const char tables[] =
 	"looked INTEGER,"
 	" looked_total INTEGER, before INTEGER, sample_bytes INTEGER, huge_bytes INTEGER, lost INTEGER);"
 	"CREATE TABLE IF NOT EXISTS where_row(high INTEGER, stack INTEGER, process INTEGER, bytes INTEGER, "
-	"n INTEGER,"
+	"n INTEGER, copied INTEGER, n_ever INTEGER,"
 	" PRIMARY KEY(high, stack, process)) WITHOUT ROWID;"
 	"CREATE TABLE IF NOT EXISTS where_file(high INTEGER, name TEXT, bytes INTEGER, PRIMARY KEY(high, "
 	"name))"
-	" WITHOUT ROWID;";
+	" WITHOUT ROWID;"
+	"CREATE TABLE IF NOT EXISTS where_python(high INTEGER, stack INTEGER, depth INTEGER, "
+	"process INTEGER, thread INTEGER, t INTEGER, function TEXT, file TEXT, line INTEGER,"
+	" PRIMARY KEY(high, stack, depth)) WITHOUT ROWID;";
 
 static sqlite3_stmt *prepare(struct where_write *w, const char *sql)
 {
@@ -105,7 +108,7 @@ static int drop(void *ctx, uint32_t number)
 {
 	static const char *const from[] = { "DELETE FROM where_high WHERE id = ?",
 		"DELETE FROM where_row WHERE high = ?",
-		"DELETE FROM where_file WHERE high = ?" };
+		"DELETE FROM where_file WHERE high = ?", "DELETE FROM where_python WHERE high = ?" };
 	struct where_write *w = ctx;
 	int r = 0;
 
@@ -125,7 +128,7 @@ static int put_rows(struct where_write *w, uint32_t number, const struct where_h
 	int r = 0;
 
 	for (size_t i = 0; i < h->n_rows && r == 0; i++) {
-		sqlite3_stmt *st = prepare(w, "INSERT OR REPLACE INTO where_row VALUES(?, ?, ?, ?, ?)");
+		sqlite3_stmt *st = prepare(w, "INSERT OR REPLACE INTO where_row VALUES(?, ?, ?, ?, ?, ?, ?)");
 
 		if (!st)
 			return -EIO;
@@ -134,6 +137,8 @@ static int put_rows(struct where_write *w, uint32_t number, const struct where_h
 		(void) sqlite3_bind_int64(st, 3, h->rows[i].process);
 		(void) sqlite3_bind_int64(st, 4, (int64_t) h->rows[i].bytes);
 		(void) sqlite3_bind_int64(st, 5, (int64_t) h->rows[i].n);
+		(void) sqlite3_bind_int64(st, 6, (int64_t) h->rows[i].copied_bytes);
+		(void) sqlite3_bind_int64(st, 7, (int64_t) h->rows[i].n_ever);
 		r = store_step(w->s, st);
 	}
 	for (size_t i = 0; i < h->n_files && r == 0; i++) {
@@ -144,6 +149,31 @@ static int put_rows(struct where_write *w, uint32_t number, const struct where_h
 		(void) sqlite3_bind_int64(st, 1, number);
 		store_bind_text(st, 2, h->files[i].name);
 		(void) sqlite3_bind_int64(st, 3, (int64_t) h->files[i].bytes);
+		r = store_step(w->s, st);
+	}
+	return r;
+}
+
+static int put_python(struct where_write *w, uint32_t high, size_t stack, const struct where_python *p)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < p->n_frames && r == 0; i++) {
+		const struct where_python_frame *const f = &p->frames[i];
+		sqlite3_stmt *st = prepare(
+			w, "INSERT OR REPLACE INTO where_python VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)");
+
+		if (!st)
+			return -EIO;
+		(void) sqlite3_bind_int64(st, 1, high);
+		(void) sqlite3_bind_int64(st, 2, (int64_t) stack + 1);
+		(void) sqlite3_bind_int64(st, 3, (int64_t) i + 1);
+		(void) sqlite3_bind_int64(st, 4, p->process);
+		(void) sqlite3_bind_int64(st, 5, p->thread);
+		(void) sqlite3_bind_int64(st, 6, (int64_t) p->time_ns);
+		store_bind_text(st, 7, f->function);
+		store_bind_text(st, 8, f->file);
+		store_bind_if(st, 9, f->line > 0, f->line);
 		r = store_step(w->s, st);
 	}
 	return r;
@@ -167,7 +197,11 @@ static int put_high(void *ctx, uint32_t number, const struct where_high *h)
 	for (int i = 0; i < (int) (sizeof(values) / sizeof(*values)); i++)
 		(void) sqlite3_bind_int64(st, i + 1, (int64_t) values[i]);
 	r = store_step(w->s, st);
-	return r < 0 ? r : put_rows(w, number, h);
+	if (r == 0)
+		r = put_rows(w, number, h);
+	for (size_t i = 0; i < h->n_pythons && r == 0; i++)
+		r = put_python(w, number, i, &h->pythons[i]);
+	return r;
 }
 
 /* The facts of the run's end were written before; those of hiwater as a whole include its helpers. */

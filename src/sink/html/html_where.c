@@ -78,6 +78,25 @@ static void put_table(struct html *h, const struct where_view *v)
 	html_raw(h, "</tbody></table></div>\n");
 }
 
+static void put_pythons(struct html *h, const struct where_view *v)
+{
+	for (size_t i = 0; i < v->n_pythons; i++) {
+		struct buf frames = BUF_INIT(1 << 18);
+		char process[WHERE_NAME_LEN], when[UNITS_LEN];
+
+		where_process_name(v, v->pythons[i].process, process);
+		where_python_text(v, &v->pythons[i], true, &frames);
+		html_raw(h, "<p class=\"note\">Python at ");
+		html_text(h, units_instant((int64_t) v->pythons[i].time_ns, when));
+		html_raw(h, ", ");
+		html_text(h, process);
+		html_raw(h, ": ");
+		html_text(h, frames.data);
+		html_raw(h, "</p>\n");
+		buf_done(&frames);
+	}
+}
+
 void html_where(struct html *h)
 {
 	for (size_t i = 0; i < h->n; i++) {
@@ -92,6 +111,7 @@ void html_where(struct html *h)
 			"at the peak. First touched is not owned: memory that malloc reused counts for who touched it "
 			"first.</p>\n");
 		put_table(h, v);
+		put_pythons(h, v);
 		html_raw(h, "<div class=\"flame\">\n");
 		(void) where_svg_inline(v, h->out);
 		html_raw(h, "</div></section>\n");

@@ -85,6 +85,8 @@ static void put_line(struct json *j, const struct where_view *v, const struct wh
 	json_key_maybe(j, "sigma_bytes", where_line_sigma(line, &sigma) ? known(of_bytes(sigma)) : UNKNOWN);
 	json_key_int(j, "samples", of_bytes(line->n));
 	json_key_int(j, "total_bytes", of_bytes(line->total));
+	json_key_int(j, "copied_bytes", of_bytes(line->copied));
+	json_key_int(j, "samples_ever", of_bytes(line->n_ever));
 	json_end(j);
 }
 
@@ -110,6 +112,30 @@ static int put_sum(
 	return j->out->error;
 }
 
+static void put_python(struct json *j, const struct where_view *v, const struct where_view_python *python)
+{
+	const struct where_view_process *p = &v->processes[python->process];
+
+	json_object(j);
+	json_key_str(j, "process", where_text_of(v, p->name));
+	json_key_maybe(j, "pid", unless_negative(p->pid));
+	json_key_maybe(j, "rank", unless_negative(p->rank));
+	json_key_maybe(j, "thread", unless_negative(python->thread));
+	json_key_seconds(j, "at_s", of_ns(python->time_ns));
+	json_key_array(j, "frames");
+	for (size_t i = 0; i < python->n_frames; i++) {
+		const struct where_view_frame *frame = &python->frames[i];
+
+		json_object(j);
+		json_key_str(j, "function", where_text_of(v, frame->function));
+		json_key_text(j, "file", where_text_of(v, frame->file));
+		json_key_maybe(j, "line", frame->line > 0 ? known((int64_t) frame->line) : UNKNOWN);
+		json_end(j);
+	}
+	json_end(j);
+	json_end(j);
+}
+
 int where_json(const struct where_view *view, size_t top, struct buf *out)
 {
 	uint32_t *frames = calloc(view->n_tree + 1, sizeof(*frames));
@@ -130,6 +156,10 @@ int where_json(const struct where_view *view, size_t top, struct buf *out)
 	json_key_array(&j, "stacks");
 	for (size_t i = 0; i < view->n_sums && put_sum(&j, view, &view->sums[i], frames) == 0; i++)
 		;
+	json_end(&j);
+	json_key_array(&j, "python");
+	for (size_t i = 0; i < view->n_pythons; i++)
+		put_python(&j, view, &view->pythons[i]);
 	json_end(&j);
 	json_end(&j);
 	free(frames);

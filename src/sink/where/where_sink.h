@@ -33,6 +33,11 @@ int where_text(const struct where_view *view, size_t top, bool has_files,
 int where_json(const struct where_view *view, size_t top, struct buf *out);
 int where_csv(const struct where_view *view, size_t top, bool has_files, struct buf *out);
 
+/* "ones numeric.py:191 < load_table job.py:12 < ... < <module> job.py:40": of a long stack some inner and some outer
+ * frames. */
+void where_python_text(const struct where_view *view, const struct where_view_python *python, bool utf8,
+	struct buf *out);
+
 /* "main;load;ones 12345", in bytes: for flamegraph.pl, inferno. */
 int where_folded(const struct where_view *view, struct buf *out);
 /* www.speedscope.app/file-format-schema.json */

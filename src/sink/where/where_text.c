@@ -19,6 +19,8 @@ enum {
 	FUNCTION_NAME = 72, /* columns, also where there is room for more: templates have names of a page */
 	CALLER_NAME = 40,
 	LABEL = 9,
+	PYTHON_INNER = 5,  /* frames; the innermost, */
+	PYTHON_OUTER = 3,  /* and the outermost */
 	MOST_TEXT = 1 << 18,
 };
 
@@ -431,6 +433,45 @@ static void put_head(struct text *t, struct layout *l)
 	buf_done(&words);
 }
 
+void where_python_text(const struct where_view *view, const struct where_view_python *python, bool utf8,
+	struct buf *out)
+{
+	for (size_t i = python->n_frames, n = 0; i-- > 0; n++) {
+		const struct where_view_frame *frame = &python->frames[i];
+		const char *file = where_text_of(view, frame->file);
+
+		(void) buf_str(out, n > 0 ? " < " : "");
+		if (!*file || (n == PYTHON_INNER && i >= PYTHON_OUTER)) { /* some are left out */
+			(void) buf_str(out, utf8 ? "…" : "...");
+			i = *file ? PYTHON_OUTER : i;
+			continue;
+		}
+		(void) text_clean(where_text_of(view, frame->function), utf8, out);
+		(void) buf_str(out, " ");
+		(void) text_clean(where_basename(file), utf8, out);
+		if (frame->line > 0)
+			(void) buf_printf(out, ":%u", frame->line);
+	}
+}
+
+static void put_python(const struct text *t, struct layout *l, const struct where_view_python *python)
+{
+	struct buf words = BUF_INIT(MOST_TEXT);
+	char when[UNITS_LEN], process[WHERE_NAME_LEN];
+
+	where_process_name(t->view, python->process, process);
+	(void) buf_printf(&words, "at %s ", units_instant((int64_t) python->time_ns, when));
+	put_clean(t, process, &words);
+	if (python->thread != t->view->processes[python->process].pid)
+		(void) buf_printf(&words, ", thread %lld,", (long long) python->thread);
+	(void) buf_str(&words, " was in ");
+	where_python_text(t->view, python, t->options->utf8, &words);
+	layout_row(l, TONE_NONE, "python", LABEL);
+	layout_words(l, words.data);
+	layout_end(l);
+	buf_done(&words);
+}
+
 static void put_note(struct layout *l, const char *text)
 {
 	layout_row(l, TONE_NONE, "note", LABEL);
@@ -492,6 +533,8 @@ int where_text(const struct where_view *view, size_t top, bool has_files,
 	make_rows(&t, top, has_files);
 	if (t.rows)
 		put_table(&t);
+	for (size_t i = 0; i < view->n_pythons; i++)
+		put_python(&t, &l, &view->pythons[i]);
 	put_notes(&t, &l);
 	for (size_t i = 0; i < t.n_rows; i++) {
 		buf_done(&t.rows[i].name);

@@ -277,6 +277,8 @@ static int add_rows(struct where_view *view, const struct where_high *high, cons
 		struct where_leaf leaf = { .n = row->n };
 
 		leaf.bytes = where_scaled(parts->rows_room, row->bytes, parts->rows, &done);
+		leaf.n_ever = row->n_ever > row->n ? row->n_ever : row->n;
+		leaf.copied = where_share(row->copied_bytes, leaf.bytes, row->bytes);
 		if (row->stack < 1 || row->stack > n_nodes || nodes[row->stack - 1] == UINT32_MAX)
 			return -EINVAL; /* where_read leaves out such rows */
 		if (vec_reserve(&view->leaves, &view->cap_leaves, view->n_leaves, sizeof(leaf), MOST) < 0)
@@ -334,15 +336,46 @@ static int add_processes(struct where_view *view, const struct where_data *data)
 	return 0;
 }
 
-static void add_head(struct where_view *view, const struct where_data *data, size_t at, uint64_t peak,
-	struct maybe at_ns)
+/* Of the recording with the largest peak. */
+static int add_pythons(struct where_view *view, const struct where_high *high, uint32_t first_process)
+{
+	view->n_pythons = 0;
+	if (high->n_pythons > 0 && !view->pythons)
+		view->pythons = calloc(WHERE_PYTHONS, sizeof(*view->pythons));
+	for (size_t i = 0; i < high->n_pythons; i++) {
+		const struct where_python *from = &high->pythons[i];
+		struct where_view_python *to;
+
+		if (!view->pythons)
+			return -ENOMEM;
+		if (from->process == 0 || from->n_frames == 0)
+			continue;
+		to = &view->pythons[view->n_pythons++];
+		to->process = first_process + from->process - 1;
+		to->thread = from->thread;
+		to->time_ns = from->time_ns;
+		to->n_frames = from->n_frames;
+		for (size_t k = 0; k < from->n_frames; k++) {
+			struct where_view_frame *frame = &to->frames[k];
+
+			frame->line = from->frames[k].line;
+			if (text_id(view, from->frames[k].function, &frame->function) < 0 ||
+				text_id(view, from->frames[k].file, &frame->file) < 0)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static int add_head(struct where_view *view, const struct where_data *data, size_t at, uint64_t peak,
+	struct maybe at_ns, uint32_t first_process)
 {
 	const struct where_high *high = &data->highs[at];
 
 	view->peak_bytes += peak;
 	view->lost += high->lost;
 	if (view->n_recordings > 0 && peak <= view->largest_bytes)
-		return;
+		return 0;
 	view->largest_bytes = peak;
 	view->high = (uint32_t) at + 1;
 	view->high_ns = high->time_ns;
@@ -355,6 +388,7 @@ static void add_head(struct where_view *view, const struct where_data *data, siz
 	for (size_t i = 0; i < view->n_highs; i++)
 		view->highs[i] =
 			(struct where_view_high) { data->highs[i].time_ns, data->highs[i].total_bytes };
+	return add_pythons(view, high, first_process);
 }
 
 int where_view_add(struct where_view *view, const struct where_data *data, struct maybe peak,
@@ -364,6 +398,7 @@ int where_view_add(struct where_view *view, const struct where_data *data, struc
 	const bool is_last = at + 1 == data->n_highs;
 	autofree uint32_t *places = calloc(data->n_frames + 1, sizeof(*places));
 	autofree uint32_t *nodes = calloc(data->n_stacks + 1, sizeof(*nodes));
+	const uint32_t first_process = (uint32_t) view->n_processes;
 	const struct where_high *high;
 	struct where_divided parts;
 	uint64_t bytes;
@@ -384,14 +419,15 @@ int where_view_add(struct where_view *view, const struct where_data *data, struc
 	if (r == 0)
 		r = add_stacks(view, data, places, nodes);
 	if (r == 0)
-		r = add_rows(view, high, &parts, nodes, data->n_stacks, (uint32_t) view->n_processes);
+		r = add_rows(view, high, &parts, nodes, data->n_stacks, first_process);
 	if (r == 0)
 		r = add_processes(view, data);
 	if (r == 0)
 		r = add_files(view, high, &parts);
+	if (r == 0)
+		r = add_head(view, data, at, bytes, is_last ? at_ns : UNKNOWN, first_process);
 	if (r < 0)
 		return r;
-	add_head(view, data, at, bytes, is_last ? at_ns : UNKNOWN);
 	view->before_bytes += parts.before_room;
 	view->unsampled_bytes += parts.unsampled;
 	view->is_growing = view->is_growing || is_growing;
@@ -461,6 +497,8 @@ static int add_leaf(struct where_view *view, size_t i)
 	line->bytes += leaf->bytes;
 	line->n += leaf->n;
 	line->total += leaf->bytes;
+	line->copied += leaf->copied;
+	line->n_ever += leaf->n_ever;
 	line->stamp = i + 1;
 	if (leaf->n > 0)
 		line->variance += (double) leaf->bytes * (double) leaf->bytes / (double) leaf->n;
@@ -764,5 +802,6 @@ void where_view_free(struct where_view *view)
 	free(view->files);
 	free(view->lines);
 	free(view->sums);
+	free(view->pythons);
 	free(view);
 }

@@ -79,14 +79,14 @@ struct where_view_process {
 struct where_leaf {
 	uint32_t node;           /* in where_view.nodes: the innermost frame */
 	uint32_t process;        /* in where_view.processes */
-	uint64_t bytes, n;
+	uint64_t bytes, n, copied, n_ever; /* as in struct where_row */
 	bool is_out;             /* not under options.under */
 };
 
 /* A line of the table. */
 struct where_line {
 	uint32_t key;            /* by options.by: a function, place, node of tree, text of a library, process */
-	uint64_t bytes, n, total;
+	uint64_t bytes, n, total, copied, n_ever;
 	double variance;         /* of bytes; its root is one sigma */
 	uint32_t leaf;           /* the largest stack of it */
 	uint32_t node;           /* its frame in that stack */
@@ -98,6 +98,21 @@ struct where_line {
 struct where_view_file {
 	where_text_id name;
 	uint64_t bytes;
+};
+
+/* A frame of Python. */
+struct where_view_frame {
+	where_text_id function, file; /* file 0: function is no place in a program */
+	uint32_t line;           /* 0: unknown */
+};
+
+/* What Python was doing at the high. */
+struct where_view_python {
+	uint32_t process;        /* in where_view.processes */
+	int64_t thread;          /* its number, that of the process for the main thread */
+	uint64_t time_ns;
+	struct where_view_frame frames[WHERE_PYTHON_DEPTH]; /* the outermost first */
+	size_t n_frames;
 };
 
 struct where_view_high {
@@ -152,6 +167,8 @@ struct where_view {
 	uint64_t largest_bytes, high_ns, looked_ns, looked_bytes;
 	uint32_t high;           /* number */
 	struct where_view_high highs[WHERE_HIGHS];
+	struct where_view_python *pythons; /* WHERE_PYTHONS; NULL: none */
+	size_t n_pythons;
 	size_t n_highs;
 };
 

@@ -102,6 +102,14 @@ static int on_high(void *ctx, uint32_t number, const struct where_high *h)
 			(unsigned long long) h->rows[i].bytes, (unsigned long long) h->rows[i].n);
 	for (size_t i = 0; i < h->n_files; i++)
 		r = note(" file %s %llu\n", h->files[i].name, (unsigned long long) h->files[i].bytes);
+	for (size_t i = 0; i < h->n_pythons; i++) {
+		const struct where_python *p = &h->pythons[i];
+
+		r = note(" python %u %lld %llu", p->process, (long long) p->thread, (unsigned long long) p->time_ns);
+		for (size_t k = 0; k < p->n_frames; k++)
+			r = note(" %s %s:%u", p->frames[k].function, p->frames[k].file, p->frames[k].line);
+		r = note("\n");
+	}
 	return r;
 }
 
@@ -278,11 +286,11 @@ static void good_lines_are_passed(void **state)
 	     "frame\\t2\\t\\t\\t18446744073709551615\\t\\t\\t0\\n"
 	     "stack\\t1\\t0\\t1\\nstack\\t2\\t1\\t2\\n"
 	     "process\\t1\\t77\\ta\\\\x0ab\\n"
-	     "high\\t1\\t3000\\t900\\t2500\\t800\\t10\\t262144\\t5\\t6\\t2\\t1\\n"
-	     "row\\t2\\t1\\t500\\t4\\nrow\\t1\\t1\\t300\\t3\\n"
+	     "high\\t1\\t3000\\t900\\t2500\\t800\\t10\\t262144\\t5\\t6\\t2\\t1\\t0\\n"
+	     "row\\t2\\t1\\t500\\t4\\t0\\t0\\nrow\\t1\\t1\\t300\\t3\\t0\\t0\\n"
 	     "file\\t/lib/x\\t100\\n"
 	     "drop\\t1\\n"
-	     "high\\t2\\t999\\t900\\t0\\t800\\t10\\t262144\\t5\\t6\\t0\\t0\\n"
+	     "high\\t2\\t999\\t900\\t0\\t800\\t10\\t262144\\t5\\t6\\t0\\t0\\t0\\n"
 	     "note\\tone\\nnote\\ttwo\\n");
 	assert_string_equal(seen.text, "frame 1 /bin/app ab 1000 main a.c 7\n"
 				       "frame 2   ffffffffffffffff   0\n"
@@ -294,6 +302,27 @@ static void good_lines_are_passed(void **state)
 				       "drop 1\n"
 				       "high 2 0 900 0 800 10 262144 5 6\n"); /* not before the run's beginning */
 	assert_note("one; two");
+	assert_note("");
+}
+
+/* A high waits for all frames of its stacks of Python. */
+static void pythons_are_passed(void **state)
+{
+	(void) state;
+	play("high\\t1\\t3000\\t900\\t2500\\t800\\t10\\t262144\\t5\\t6\\t0\\t0\\t2\\n"
+	     "at\\tearly\\tx.py\\t1\\n"
+	     "python\\t1\\t77\\t2400\\t2\\n"
+	     "python\\t1\\t77\\t2400\\t1\\n" /* within the other one */
+	     "at\\t<module>\\tjob.py\\t9\\nat\\tmain\\t/x/job.py\\t4\\n"
+	     "python\\t0\\t77\\t2400\\t1\\npython\\t200001\\t77\\t2400\\t1\\npython\\t1\\t77\\t2400\\t101\\n"
+	     "python\\t2\\t78\\t999\\t0\\n"
+	     "python\\t1\\t77\\t2400\\t1\\nat\\tlate\\tx.py\\t1\\n"
+	     "high\\t2\\t3000\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\t5\\n"
+	     "high\\t3\\t3000\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\t1\\n"
+	     "python\\t1\\t77\\t2400\\t2\\nat\\tonly\\tx.py\\t1\\n" /* and ends within it */);
+	assert_string_equal(seen.text, "high 1 2000 900 1500 800 10 262144 5 6\n"
+				       " python 1 77 1400 <module> job.py:9 main /x/job.py:4\n"
+				       " python 2 78 0\n");
 	assert_note("");
 }
 
@@ -312,14 +341,14 @@ static void forged_lines_are_left_out(void **state)
 	     "stack\\t0\\t0\\t1\\nstack\\t1\\t1\\t1\\nstack\\t1\\t2\\t1\\nstack\\t1\\t0\\t0\\nstack\\t1\\t0\\t200001\\n"
 	     "stack\\t500001\\t1\\t1\\nstack\\t4294967298\\t1\\t1\\nstack\\t5\\t-1\\t1\\nstack\\t5\\t1\\n"
 	     "process\\t0\\t1\\tp\\nprocess\\t200001\\t1\\tp\\nprocess\\t1\\t-1\\tp\\nprocess\\t1\\t1\\n"
-	     "high\\t0\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\n"
-	     "high\\t4294967296\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\n"
-	     "high\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1000001\\t0\\n"
-	     "high\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t20001\\n"
-	     "high\\t1\\t1\\t-1\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\n"
-	     "high\\t1\\t1\\t18446744073709551615\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\n"
+	     "high\\t0\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\t0\\n"
+	     "high\\t4294967296\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\t0\\n"
+	     "high\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1000001\\t0\\t0\\n"
+	     "high\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t20001\\t0\\n"
+	     "high\\t1\\t1\\t-1\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\t0\\n"
+	     "high\\t1\\t1\\t18446744073709551615\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\t0\\n"
 	     "high\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\n"
-	     "row\\t1\\t1\\t1\\t1\\nfile\\tf\\t1\\n"
+	     "row\\t1\\t1\\t1\\t1\\t0\\t0\\nfile\\tf\\t1\\n"
 	     "drop\\t0\\ndrop\\t-1\\ndrop\\t4294967296\\ndrop\\n");
 	assert_string_equal(seen.text, "");
 	assert_note("");
@@ -329,11 +358,11 @@ static void forged_lines_are_left_out(void **state)
 static void a_high_needs_all_its_rows(void **state)
 {
 	(void) state;
-	play("high\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t3\\t1\\n"
-	     "row\\t1\\t1\\t1\\t1\\nrow\\t1\\t1\\t2\\t1\\nfile\\tone\\t1\\nfile\\ttoo many\\t1\\n"
-	     "row\\t500001\\t1\\t3\\t1\\nrow\\t1\\t200001\\t3\\t1\\nrow\\t1\\t1\\t-3\\t1\\nrow\\t1\\t1\\t3\\n"
-	     "high\\t2\\t1000\\t1\\t1000\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\n"
-	     "file\\tnone\\t1\\nrow\\t7\\t8\\t9\\t10\\nrow\\t1\\t1\\t1\\t1\\n");
+	play("high\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t3\\t1\\t0\\n"
+	     "row\\t1\\t1\\t1\\t1\\t0\\t0\\nrow\\t1\\t1\\t2\\t1\\t0\\t0\\nfile\\tone\\t1\\nfile\\ttoo many\\t1\\n"
+	     "row\\t500001\\t1\\t3\\t1\\t0\\t0\\nrow\\t1\\t200001\\t3\\t1\\t0\\t0\\nrow\\t1\\t1\\t-3\\t1\\t0\\t0\\nrow\\t1\\t1\\t3\\n"
+	     "high\\t2\\t1000\\t1\\t1000\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\n"
+	     "file\\tnone\\t1\\nrow\\t7\\t8\\t9\\t10\\t0\\t0\\nrow\\t1\\t1\\t1\\t1\\t0\\t0\\n");
 	assert_string_equal(seen.text, "high 2 0 1 0 1 1 1 1 1\n row 7 8 9 10\n");
 	assert_note("");
 }
@@ -343,9 +372,9 @@ static void many_rows_are_passed(void **state)
 {
 	(void) state;
 	assert_int_equal(start("printf 'ready\\t128\\t1\\n' >&$1\n"
-			       "printf 'high\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1000000\\t20000\\n' >&$1\n"
-			       "printf 'high\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t2000\\t500\\n' >&$1\n"
-			       "yes 'row\t1\t1\t1\t1' | head -n 2000 >&$1\n"
+			       "printf 'high\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1000000\\t20000\\t0\\n' >&$1\n"
+			       "printf 'high\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t2000\\t500\\t0\\n' >&$1\n"
+			       "yes 'row\t1\t1\t1\t1\t0\t0' | head -n 2000 >&$1\n"
 			       "yes 'file\tf\t1' | head -n 500 >&$1\n"
 			       "printf 'done\\n' >&$1"),
 		0);
@@ -500,6 +529,7 @@ int main(void)
 		TEST(one_that_is_silent_is_not_waited_for),
 		TEST(a_signal_does_not_end_the_wait),
 		TEST(good_lines_are_passed),
+		TEST(pythons_are_passed),
 		TEST(forged_lines_are_left_out),
 		TEST(a_high_needs_all_its_rows),
 		TEST(many_rows_are_passed),

@@ -166,6 +166,44 @@ static void reads_what_was_written(void **state)
 	end();
 }
 
+/* What Python was doing: stacks of a high, frame by frame. */
+static void reads_pythons(void **state)
+{
+	const struct where_python_frame frames[] = { { "<module>", "/x/job.py", 9 }, { "main", "", 0 } };
+	const struct where_python pythons[] = { { 1, 4711, 400, frames, 2 }, { 1, 4712, 401, frames, 1 } };
+	struct where_high h = { .time_ns = 500, .total_bytes = 600, .pythons = pythons, .n_pythons = 2 };
+	const struct where_python *p;
+
+	(void) state;
+	begin();
+	write_small();
+	assert_int_equal(rig.sink->high(rig.sink->ctx, 2, &h), 0);
+	h.n_pythons = 1;
+	assert_int_equal(rig.sink->high(rig.sink->ctx, 3, &h), 0);
+	h.n_pythons = 0; /* replaces it */
+	assert_int_equal(rig.sink->high(rig.sink->ctx, 3, &h), 0);
+	/* forged: too many, of no high, of no process, of other types; after those that count */
+	sql("WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 400)"
+	    " INSERT INTO where_python SELECT 2, i, 1, 1, 1, 1, 'f', 'f', 1 FROM n");
+	sql("WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 400)"
+	    " INSERT INTO where_python SELECT 2, 2, i, 1, 1, 1, 'f', 'f', 1 FROM n");
+	sql("INSERT INTO where_python VALUES(7, 1, 1, 1, 1, 1, 'f', 'f', 1), (1, 1, 1, 99, -1, -1, NULL, x'00', 'a')");
+	assert_int_equal(reopen(), 0);
+	assert_int_equal(rig.data->n_highs, 3);
+	assert_int_equal(rig.data->highs[0].n_pythons, 1);
+	assert_int_equal(rig.data->highs[0].pythons[0].process, 0);
+	assert_int_equal(rig.data->highs[2].n_pythons, 0);
+	assert_int_equal(rig.data->highs[1].n_pythons, WHERE_PYTHONS);
+	p = rig.data->highs[1].pythons;
+	assert_true(p[0].process == 1 && p[0].thread == 4711 && p[0].time_ns == 400 && p[0].n_frames == 2);
+	assert_string_equal(p[0].frames[0].function, "<module>");
+	assert_string_equal(p[0].frames[0].file, "/x/job.py");
+	assert_int_equal(p[0].frames[0].line, 9);
+	assert_string_equal(p[0].frames[1].file, "");
+	assert_true(p[1].thread == 4712 && p[1].n_frames == WHERE_PYTHON_DEPTH);
+	end();
+}
+
 static void refuses_other_recordings(void **state)
 {
 	(void) state;
@@ -194,9 +232,9 @@ static void leaves_out_what_is_forged(void **state)
 	write_small();
 	sql("INSERT INTO where_stack VALUES(5, 6, 1), (6, 5, 1), (7, 7, 1), (8, 900, 1), (9, NULL, 900), (10, 5, 1), (11, 'x', 1),"
 	    " (12, -1, 1), (13, 1, x'01'), (14, 0, 1), (4294967296, 1, 1), (500001, 1, 1)");
-	sql("INSERT INTO where_row VALUES(1, 5, 1, 1, 1), (1, 6, 1, 1, 1), (1, 7, 1, 1, 1), (1, 8, 1, 1, 1), (1, 9, 1, 1, 1),"
-	    " (1, 10, 1, 1, 1), (1, 11, 1, 1, 1), (1, 12, 1, 1, 1), (1, 13, 1, 1, 1), (1, 14, 1, 1, 1), (1, 3, 1, 1, 1),"
-	    " (1, 500001, 1, 1, 1), (9, 1, 1, 1, 1), (1, 1, 2, 1, 1), (1, 1, 0, 1, 1), (1, 1, 1, -1, 1), (1, 1, 'a', 1, 1)");
+	sql("INSERT INTO where_row VALUES(1, 5, 1, 1, 1, 0, 0), (1, 6, 1, 1, 1, 0, 0), (1, 7, 1, 1, 1, 0, 0), (1, 8, 1, 1, 1, 0, 0), (1, 9, 1, 1, 1, 0, 0),"
+	    " (1, 10, 1, 1, 1, 0, 0), (1, 11, 1, 1, 1, 0, 0), (1, 12, 1, 1, 1, 0, 0), (1, 13, 1, 1, 1, 0, 0), (1, 14, 1, 1, 1, 0, 0), (1, 3, 1, 1, 1, 0, 0),"
+	    " (1, 500001, 1, 1, 1, 0, 0), (9, 1, 1, 1, 1, 0, 0), (1, 1, 2, 1, 1, 0, 0), (1, 1, 0, 1, 1, 0, 0), (1, 1, 1, -1, 1, 0, 0), (1, 1, 'a', 1, 1, 0, 0)");
 	sql("INSERT INTO where_file VALUES(1, 'a', -1), (1, 'b', 1.5), (2, 'c', 1), (1, 'd', 9223372036854775807)");
 	sql("INSERT INTO where_process VALUES(200001, 1, 1, 'far'), (-1, 1, 1, 'x')");
 	sql("INSERT INTO where_frame VALUES(200001, 'm', '', 0, 'far', '', 0)");
@@ -220,7 +258,7 @@ static void numbers_with_gaps(void **state)
 	sql("INSERT INTO where_stack VALUES(100, 2, 2), (400000, 100, 1), (450000, 99, 1)");
 	sql("INSERT INTO where_frame VALUES(150000, 'm', '', -1, x'ff00', 'f', -5)");
 	sql("INSERT INTO where_process VALUES(9999, -7, -7, NULL)");
-	sql("INSERT INTO where_row VALUES(1, 400000, 9999, 11, 1)");
+	sql("INSERT INTO where_row VALUES(1, 400000, 9999, 11, 1, 12, 1)");
 	assert_int_equal(reopen(), 0);
 	assert_int_equal(rig.data->n_stacks, 400000);
 	assert_int_equal(rig.data->n_frames, 150000);
@@ -232,6 +270,8 @@ static void numbers_with_gaps(void **state)
 	assert_int_equal(rig.data->processes[9998].rank, -1);
 	assert_string_equal(rig.data->processes[5000].name, "");
 	assert_int_equal(rig.data->highs[0].n_rows, 2);
+	assert_int_equal(rig.data->highs[0].rows[1].copied_bytes, 11); /* not more than there is */
+	assert_int_equal(rig.data->highs[0].rows[1].n_ever, 1);
 	for (size_t i = 0; i < rig.data->n_stacks; i++)
 		assert_true(rig.data->stacks[i].parent <= i);
 	end();
@@ -249,8 +289,8 @@ static void huge_numbers(void **state)
 	    " (2, 2, 9223372036854775807, 0, 0, 0, 0, 0, 0), (3, 3, 5, 0, 0, 9223372036854775807, 0, 0, 0), (0, 4, 5, 0, 0, 0, 0, 0, 0)");
 	sql("WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
 	    " INSERT INTO where_stack SELECT i, 1, 1 FROM n");
-	sql("INSERT INTO where_row SELECT 1, id, 1, 1125899906842000, 9223372036854775807 FROM where_stack WHERE id > 4000");
-	sql("INSERT INTO where_row SELECT 1, id, 1, 1125899906842000, 1 FROM where_stack WHERE id >= 10 AND id <= 4000");
+	sql("INSERT INTO where_row SELECT 1, id, 1, 1125899906842000, 9223372036854775807, 0, 0 FROM where_stack WHERE id > 4000");
+	sql("INSERT INTO where_row SELECT 1, id, 1, 1125899906842000, 1, 0, 0 FROM where_stack WHERE id >= 10 AND id <= 4000");
 	assert_int_equal(reopen(), 0);
 	assert_int_equal(rig.data->n_highs, 1);
 	for (size_t i = 0; i < rig.data->highs[0].n_rows; i++) {
@@ -294,6 +334,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_what_was_written),
+		cmocka_unit_test(reads_pythons),
 		cmocka_unit_test(refuses_other_recordings),
 		cmocka_unit_test(leaves_out_what_is_forged),
 		cmocka_unit_test(numbers_with_gaps),

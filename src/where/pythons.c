@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include "where/pythons.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool python_home_has(const struct python_home *h)
+{
+	return h->files[0].minor > 0;
+}
+
+void python_home_map(struct python_home *h, struct image *image, uint64_t address)
+{
+	struct image_map map;
+	unsigned minor;
+
+	if (!image_find(image, address, &map) || !map.module || !map.module->is_elf)
+		return;
+	minor = python_minor(map.module->path);
+	if (minor == 0 || h->python)
+		return;
+	const size_t i = h->files[0].minor > 0;
+
+	h->files[i].minor = minor;
+	h->files[i].base = map.bias + map.module->first_address;
+	h->has_failed = false;
+}
+
+struct python_home python_home_fork(const struct python_home *h)
+{
+	struct python_home child = *h;
+
+	child.python = NULL;
+	child.thread = 0;
+	return child;
+}
+
+void python_home_leave(struct python_home *h)
+{
+	python_free(h->python);
+	*h = (struct python_home) { .python = NULL };
+}
+
+static void done(struct where_python *p)
+{
+	struct where_python_frame *const frames = (void *) (uintptr_t) p->frames;
+
+	for (size_t i = 0; i < p->n_frames; i++) {
+		free((void *) (uintptr_t) frames[i].function);
+		free((void *) (uintptr_t) frames[i].file);
+	}
+	free(frames);
+	*p = (struct where_python) { .frames = NULL };
+}
+
+/* The outermost first, as the recording has them. */
+static int copy(struct where_python *to, const struct python_stack *stack)
+{
+	struct where_python_frame *const frames = calloc(stack->n, sizeof(*frames));
+
+	if (!frames)
+		return -ENOMEM;
+	to->frames = frames;
+	to->n_frames = stack->n;
+	for (size_t i = 0; i < stack->n; i++) {
+		const struct python_frame *const from = &stack->frames[stack->n - 1 - i];
+
+		frames[i] = (struct where_python_frame) {
+			strdup(from->function), strdup(from->file), from->line
+		};
+		if (!frames[i].function || !frames[i].file) {
+			done(to);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* The program has the interpreter, or the library; the other one is a short program, or a copy that is not used. */
+static int open_python(struct python_home *h, pid_t pid)
+{
+	int r = -ENOENT;
+
+	for (size_t i = 0; i < 2 && r == -ENOENT && h->files[i].minor > 0; i++)
+		r = python_open(pid, h->files[i].minor, h->files[i].base, &h->python);
+	return r;
+}
+
+int pythons_read(
+	struct pythons *to, struct python_home *h, pid_t pid, uint32_t process, uint64_t now_boot_ns)
+{
+	struct where_python new = { .process = process, .time_ns = now_boot_ns, .thread = pid };
+	struct python_stack stack;
+	int r = 0;
+
+	if (!python_home_has(h) || h->has_failed || to->n == WHERE_PYTHONS)
+		return -ESRCH;
+	if (!h->python)
+		r = open_python(h, pid);
+	h->has_failed = r < 0;
+	if (r < 0)
+		return r;
+	r = -ESRCH;
+	if (h->thread && h->thread != pid)
+		r = python_stack(h->python, h->thread, &stack);
+	if (r == 0)
+		new.thread = h->thread;
+	else
+		r = python_stack(h->python, 0, &stack);
+	if (r == 0)
+		r = copy(&new, &stack);
+	if (r == 0)
+		to->list[to->n++] = new;
+	return r;
+}
+
+void pythons_done(struct pythons *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		done(&p->list[i]);
+	*p = (struct pythons) { .n = 0 };
+}
+
+void pythons_join(struct pythons *to, struct pythons *from)
+{
+	if (from->risen_bytes >= to->risen_bytes) {
+		pythons_done(to);
+		*to = *from;
+		*from = (struct pythons) { .n = 0 };
+	} else {
+		pythons_done(from);
+	}
+}
