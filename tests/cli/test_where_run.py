@@ -270,12 +270,12 @@ int main(int argc, char **argv)
             waitpid(pid, NULL, 0);
             continue;
         }
-        munmap(read_chunk(bytes), bytes);
+        char *at = read_chunk(bytes);
+        usleep(i + 1 == times ? 1000000 : 1000);
+        munmap(at, bytes);
         if (pid == 0)
             _exit(0);
     }
-    read_chunk(bytes);
-    usleep(1000000);
     return 0;
 }
 """
