@@ -89,7 +89,8 @@ def runs(tool, tmp_path):
 
 
 def stacks(where):
-    return where.json["python"]
+    """Those of the high that is shown."""
+    return [found for found in where.json["python"] if found["high"] == where.json["high"]]
 
 
 def is_of(found, truth):
@@ -225,11 +226,14 @@ time.sleep(1.2)
     if not stacks(where):
         pytest.skip(f"Python 3.{sys.version_info.minor} is not known")
     assert "second" in [f["function"] for f in stacks(where)[0]["frames"]], stacks(where)
-    earlier = []
-    for high in where.json["highs"]:
-        shown = json.loads(runs.tool.run("where", tmp_path / "run1.hiw", "--high", str(high["number"]), "--json").stdout)
-        earlier += [f["function"] for s in shown["python"] for f in s["frames"]]
+    earlier = [f["function"] for s in where.json["python"] for f in s["frames"] if s["high"] < where.json["high"]]
     assert "first" in earlier, earlier
+    shown = runs.tool.run("where", tmp_path / "run1.hiw").stdout
+    lines = [line for line in shown.splitlines() if line.startswith("python ")]
+    assert [name for line in lines for name in ("first", "second", "third") if f"< {name} " in line][-2:] == ["first", "second"], lines
+    first = next(s["high"] for s in where.json["python"] if "first" in [f["function"] for f in s["frames"]])
+    at_first = json.loads(runs.tool.run("where", tmp_path / "run1.hiw", "--high", str(first), "--json").stdout)
+    assert "second" not in [f["function"] for s in at_first["python"] for f in s["frames"]]
 
 
 def test_a_job_without_python(tool, tmp_path):

@@ -81,6 +81,8 @@ static void put_table(struct html *h, const struct where_view *v)
 static void put_pythons(struct html *h, const struct where_view *v)
 {
 	for (size_t i = 0; i < v->n_pythons; i++) {
+		if (!where_python_counts(v, &v->pythons[i]))
+			continue;
 		struct buf frames = BUF_INIT(1 << 18);
 		char process[WHERE_NAME_LEN], when[UNITS_LEN];
 

@@ -117,6 +117,7 @@ static void put_python(struct json *j, const struct where_view *v, const struct 
 	const struct where_view_process *p = &v->processes[python->process];
 
 	json_object(j);
+	json_key_int(j, "high", (int64_t) python->high);
 	json_key_str(j, "process", where_text_of(v, p->name));
 	json_key_maybe(j, "pid", unless_negative(p->pid));
 	json_key_maybe(j, "rank", unless_negative(p->rank));

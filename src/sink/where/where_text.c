@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/textwidth.h"
 #include "sink/text/layout.h"
 #include "sink/trace/trace_names.h"
@@ -19,6 +20,7 @@ enum {
 	FUNCTION_NAME = 72, /* columns, also where there is room for more: templates have names of a page */
 	CALLER_NAME = 40,
 	LABEL = 9,
+	PYTHON_PARTS = 10, /* of the peak: rises that are shown */
 	PYTHON_INNER = 5,  /* frames; the innermost, */
 	PYTHON_OUTER = 3,  /* and the outermost */
 	MOST_TEXT = 1 << 18,
@@ -433,6 +435,15 @@ static void put_head(struct text *t, struct layout *l)
 	buf_done(&words);
 }
 
+bool where_python_counts(const struct where_view *view, const struct where_view_python *python)
+{
+	const struct where_view_high *high = &view->highs[python->high - 1];
+	const uint64_t before = python->high > 1 ? high[-1].total_bytes : 0;
+
+	return python->high == view->high ||
+	       counter_delta(before, high->total_bytes) >= view->peak_bytes / PYTHON_PARTS;
+}
+
 void where_python_text(const struct where_view *view, const struct where_view_python *python, bool utf8,
 	struct buf *out)
 {
@@ -457,10 +468,11 @@ void where_python_text(const struct where_view *view, const struct where_view_py
 static void put_python(const struct text *t, struct layout *l, const struct where_view_python *python)
 {
 	struct buf words = BUF_INIT(MOST_TEXT);
-	char when[UNITS_LEN], process[WHERE_NAME_LEN];
+	char when[UNITS_LEN], size[UNITS_LEN], process[WHERE_NAME_LEN];
 
 	where_process_name(t->view, python->process, process);
-	(void) buf_printf(&words, "at %s ", units_instant((int64_t) python->time_ns, when));
+	(void) buf_printf(&words, "at %s, on the way to %s, ", units_instant((int64_t) python->time_ns, when),
+		units_bytes((int64_t) t->view->highs[python->high - 1].total_bytes, t->options->units, size));
 	put_clean(t, process, &words);
 	if (python->thread != t->view->processes[python->process].pid)
 		(void) buf_printf(&words, ", thread %lld,", (long long) python->thread);
@@ -533,8 +545,10 @@ int where_text(const struct where_view *view, size_t top, bool has_files,
 	make_rows(&t, top, has_files);
 	if (t.rows)
 		put_table(&t);
-	for (size_t i = 0; i < view->n_pythons; i++)
-		put_python(&t, &l, &view->pythons[i]);
+	for (size_t i = 0; i < view->n_pythons; i++) {
+		if (where_python_counts(view, &view->pythons[i]))
+			put_python(&t, &l, &view->pythons[i]);
+	}
 	put_notes(&t, &l);
 	for (size_t i = 0; i < t.n_rows; i++) {
 		buf_done(&t.rows[i].name);

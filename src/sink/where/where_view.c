@@ -336,35 +336,47 @@ static int add_processes(struct where_view *view, const struct where_data *data)
 	return 0;
 }
 
-/* Of the recording with the largest peak. */
-static int add_pythons(struct where_view *view, const struct where_high *high, uint32_t first_process)
+static int add_python(
+	struct where_view *view, const struct where_python *from, uint32_t high, uint32_t first_process)
 {
-	view->n_pythons = 0;
-	if (high->n_pythons > 0 && !view->pythons)
-		view->pythons = calloc(WHERE_PYTHONS, sizeof(*view->pythons));
-	for (size_t i = 0; i < high->n_pythons; i++) {
-		const struct where_python *from = &high->pythons[i];
-		struct where_view_python *to;
+	struct where_view_python *to = &view->pythons[view->n_pythons];
 
-		if (!view->pythons)
+	if (from->process == 0 || from->n_frames == 0)
+		return 0;
+	view->n_pythons++;
+	to->high = high;
+	to->process = first_process + from->process - 1;
+	to->thread = from->thread;
+	to->time_ns = from->time_ns;
+	to->n_frames = from->n_frames;
+	for (size_t i = 0; i < from->n_frames; i++) {
+		struct where_view_frame *frame = &to->frames[i];
+
+		frame->line = from->frames[i].line;
+		if (text_id(view, from->frames[i].function, &frame->function) < 0 ||
+			text_id(view, from->frames[i].file, &frame->file) < 0)
 			return -ENOMEM;
-		if (from->process == 0 || from->n_frames == 0)
-			continue;
-		to = &view->pythons[view->n_pythons++];
-		to->process = first_process + from->process - 1;
-		to->thread = from->thread;
-		to->time_ns = from->time_ns;
-		to->n_frames = from->n_frames;
-		for (size_t k = 0; k < from->n_frames; k++) {
-			struct where_view_frame *frame = &to->frames[k];
-
-			frame->line = from->frames[k].line;
-			if (text_id(view, from->frames[k].function, &frame->function) < 0 ||
-				text_id(view, from->frames[k].file, &frame->file) < 0)
-				return -ENOMEM;
-		}
 	}
 	return 0;
+}
+
+/* Of the recording with the largest peak: of its highs until the one at a place. */
+static int add_pythons(struct where_view *view, const struct where_data *data, size_t at, uint32_t first_process)
+{
+	int r = 0;
+
+	view->n_pythons = 0;
+	for (size_t i = 0; i <= at && i < WHERE_HIGHS; i++) {
+		const struct where_high *high = &data->highs[i];
+
+		if (high->n_pythons > 0 && !view->pythons)
+			view->pythons = calloc((size_t) WHERE_HIGHS * WHERE_PYTHONS, sizeof(*view->pythons));
+		if (high->n_pythons > 0 && !view->pythons)
+			return -ENOMEM;
+		for (size_t k = 0; k < high->n_pythons && r == 0; k++)
+			r = add_python(view, &high->pythons[k], (uint32_t) i + 1, first_process);
+	}
+	return r;
 }
 
 static int add_head(struct where_view *view, const struct where_data *data, size_t at, uint64_t peak,
@@ -388,7 +400,7 @@ static int add_head(struct where_view *view, const struct where_data *data, size
 	for (size_t i = 0; i < view->n_highs; i++)
 		view->highs[i] =
 			(struct where_view_high) { data->highs[i].time_ns, data->highs[i].total_bytes };
-	return add_pythons(view, high, first_process);
+	return add_pythons(view, data, at, first_process);
 }
 
 int where_view_add(struct where_view *view, const struct where_data *data, struct maybe peak,

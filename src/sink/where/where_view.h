@@ -106,8 +106,9 @@ struct where_view_frame {
 	uint32_t line;           /* 0: unknown */
 };
 
-/* What Python was doing at the high. */
+/* What Python was doing while the memory rose most towards a high. */
 struct where_view_python {
+	uint32_t high;           /* from 1, in where_view.highs */
 	uint32_t process;        /* in where_view.processes */
 	int64_t thread;          /* its number, that of the process for the main thread */
 	uint64_t time_ns;
@@ -167,7 +168,7 @@ struct where_view {
 	uint64_t largest_bytes, high_ns, looked_ns, looked_bytes;
 	uint32_t high;           /* number */
 	struct where_view_high highs[WHERE_HIGHS];
-	struct where_view_python *pythons; /* WHERE_PYTHONS; NULL: none */
+	struct where_view_python *pythons; /* of the highs until the one that is shown; NULL: none */
 	size_t n_pythons;
 	size_t n_highs;
 };
