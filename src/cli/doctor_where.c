@@ -27,7 +27,7 @@ enum {
 /* What hiwater-where found: probe() in src/where/main.c. */
 struct probe {
 	int64_t error, kernel, pages, pages_most, cpus, libdw, machine;
-	int64_t paranoid, seccomp; /* -2: unknown */
+	int64_t paranoid, seccomp, ptrace; /* -2: unknown; ptrace: or no obstacle */
 	char huge[16];             /* always, madvise, never; "": unknown */
 	char program[PATH_MAX];
 };
@@ -110,6 +110,8 @@ static bool read_answer(const char *text, struct probe *p)
 	huge = value_of(answer, "\nhuge=");
 	if (huge)
 		(void) snprintf(p->huge, sizeof(p->huge), "%.*s", (int) strcspn(huge, "\n"), huge);
+	if (!number_of(answer, "\nptrace=", &p->ptrace))
+		p->ptrace = -2;
 	return huge && number_of(answer, "\nerror=", &p->error) && number_of(answer, "\nkernel=", &p->kernel) &&
 	       number_of(answer, "\npages=", &p->pages) && number_of(answer, "\npages_most=", &p->pages_most) &&
 	       number_of(answer, "\ncpus=", &p->cpus) && number_of(answer, "\nlibdw=", &p->libdw) &&
@@ -246,10 +248,25 @@ static void interpreted(const struct probe *p, struct doctor_row *row)
 		doctor_row_set(row, false, "make /tmp writable", "/tmp is not writable: no perf maps");
 }
 
+/* What Python is doing while the memory rises. */
+static void python_stacks(const struct probe *p, struct doctor_row *row)
+{
+	static const char remedy[] = "as root, sysctl kernel.yama.ptrace_scope=0";
+
+	row->what = "Python stacks";
+	if (p->ptrace < 1)
+		doctor_row_set(row, true, "", "while the memory rises, of Python 3.8 to 3.13");
+	else if (p->ptrace == 1)
+		doctor_row_set(row, true, remedy, "of the first process (kernel.yama.ptrace_scope is 1)");
+	else
+		doctor_row_set(row, false, remedy, "kernel.yama.ptrace_scope is %lld", (long long) p->ptrace);
+}
+
 void doctor_where_find(struct doctor_where *ret)
 {
 	static void (*const finders[DOCTOR_WHERE_ROWS])(const struct probe *p, struct doctor_row *row) = {
-		page_faults, kernel_faults, rings, processors, huge_pages, callers, interpreted
+		page_faults, kernel_faults, rings, processors, huge_pages, callers, interpreted,
+		python_stacks
 	};
 	struct probe found = { 0 };
 	char answer[ANSWER], why[PROGRAM_WHY_LEN];

@@ -8,7 +8,7 @@
 #include "cli/doctor_rows.h"
 
 enum {
-	DOCTOR_WHERE_ROWS = 7,
+	DOCTOR_WHERE_ROWS = 8,
 };
 
 struct doctor_where {

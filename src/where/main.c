@@ -473,7 +473,8 @@ static void print_huge(const struct root *root)
 /* For hiwater doctor: opens events of this process and closes them. Prints lines KEY=NUMBER: error (the
  * kernel's errno; 0: opened), kernel (1: faults in system calls count), pages of a ring, pages_most (where
  * locked memory has no limit), cpus (an event and a ring each), libdw, machine (1: of an architecture that
- * is supported), paranoid, seccomp (2: a filter), and huge (always, madvise or never). */
+ * is supported), paranoid, seccomp (2: a filter), ptrace (Yama's restriction of
+ * this user; -2: no Yama), and huge (always, madvise or never). */
 static int probe(void)
 {
 	const struct events_options options = { .period = 64, .stack_bytes = 16384 };
@@ -487,8 +488,10 @@ static int probe(void)
 		r == 0 ? events_ring_pages(events) : 0, events_ring_most());
 	(void) printf("cpus=%ld\nlibdw=%d\nmachine=%d\n", sysconf(_SC_NPROCESSORS_CONF), unwind_has_library(),
 		events_has_registers());
-	(void) printf("paranoid=%ld\nseccomp=%ld\n", kernel_number(root.proc, "sys/kernel/perf_event_paranoid", ""),
-		kernel_number(root.proc, "self/status", "\nSeccomp:"));
+	(void) printf("paranoid=%ld\nseccomp=%ld\nptrace=%ld\n",
+		kernel_number(root.proc, "sys/kernel/perf_event_paranoid", ""),
+		kernel_number(root.proc, "self/status", "\nSeccomp:"),
+		geteuid() == 0 ? 0 : kernel_number(root.proc, "sys/kernel/yama/ptrace_scope", ""));
 	print_huge(&root);
 	root_done(&root);
 	events_free(events);

@@ -537,6 +537,17 @@ def test_what_the_build_and_the_machine_lack(tool, tmp_path):
     assert "perf_event_open: " in asked(tool, tmp_path, error=22)["page faults"]["why_not"]
 
 
+def test_whose_python_stacks_may_be_read(tool, tmp_path):
+    for value in (0, -2):
+        found = asked(tool, tmp_path, ptrace=value)["Python stacks"]
+        assert found["available"] and found["remedy"] is None and "Python 3.8 to 3.13" in found["how"]
+    found = asked(tool, tmp_path, ptrace=1)["Python stacks"]
+    assert found["available"] and found["how"] == "of the first process (kernel.yama.ptrace_scope is 1)"
+    assert "kernel.yama.ptrace_scope=0" in found["remedy"]
+    found = asked(tool, tmp_path, ptrace=3)["Python stacks"]
+    assert not found["available"] and found["why_not"] == "kernel.yama.ptrace_scope is 3"
+
+
 def test_another_hiwater_where(tool, tmp_path):
     """Without an answer, or with one of another version, no row is available."""
     for answer in ({"pages": "many"}, {"cpus": ""}):
