@@ -361,7 +361,8 @@ static int add_python(
 }
 
 /* Of the recording with the largest peak: of its highs until the one at a place. */
-static int add_pythons(struct where_view *view, const struct where_data *data, size_t at, uint32_t first_process)
+static int add_pythons(
+	struct where_view *view, const struct where_data *data, size_t at, uint32_t first_process)
 {
 	int r = 0;
 
