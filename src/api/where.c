@@ -20,6 +20,7 @@ enum {
 	SHOWN_COLUMNS = 60, /* of a name in the summary */
 	BELOW_PARTS = 20,   /* of the lower bound: that a count may be below it */
 };
+static const uint64_t copied_least = 4 << 20; /* of a process */
 
 /* ---- recordings ------------------------------------------------------------------------------ */
 
@@ -219,45 +220,29 @@ static bool is_function(const struct where_view *view, const struct where_line *
 	       strcmp(name, "<module>") != 0 && strcmp(name, "_start") != 0;
 }
 
+/* Small copies lie next to memory of a parent's, and may be new memory (where/copies.h). */
 static void fill_copied(const struct where_view *view, struct copied *c)
 {
-	autofree bool *has = calloc(view->n_processes + 1, sizeof(*has));
+	autofree uint64_t *of = calloc(view->n_processes + 1, sizeof(*of));
 	const struct where_line *most = NULL;
 	char name[WHERE_NAME_LEN];
 
-	for (size_t i = 0; i < view->n_lines; i++) {
-		c->bytes += view->lines[i].copied;
-		if (view->lines[i].copied > (most ? most->copied : 0))
-			most = &view->lines[i];
-	}
-	for (size_t i = 0; has && i < view->n_leaves; i++) {
-		if (view->leaves[i].copied > 0 && !has[view->leaves[i].process]) {
-			has[view->leaves[i].process] = true;
+	for (size_t i = 0; of && i < view->n_leaves; i++)
+		of[view->leaves[i].process] += view->leaves[i].copied;
+	for (size_t i = 0; of && i < view->n_processes; i++) {
+		if (of[i] >= copied_least) {
+			c->bytes += of[i];
 			c->n_processes++;
 		}
 	}
-	if (!most)
+	for (size_t i = 0; i < view->n_lines; i++) {
+		if (view->lines[i].copied > (most ? most->copied : 0))
+			most = &view->lines[i];
+	}
+	if (!most || c->bytes == 0)
 		return;
 	put_name(where_line_name(view, most, name), c->name);
-	c->name_bytes = most->copied;
-}
-
-/* A sample stands for at least one fault of each page of its period. */
-static void fill_again(const struct where_view *view, struct touched_again *a)
-{
-	char name[WHERE_NAME_LEN];
-
-	for (size_t i = 0; i < view->n_lines; i++) {
-		const struct where_line *line = &view->lines[i];
-		const uint64_t bytes = counter_delta(line->n, line->n_ever) * view->sample_bytes;
-
-		if (line->n == 0 || bytes <= a->bytes)
-			continue;
-		put_name(where_line_name(view, line, name), a->name);
-		a->bytes = bytes;
-		a->peak_bytes = line->bytes;
-		a->times = (double) line->n_ever / (double) line->n - 1;
-	}
+	c->name_bytes = most->copied < c->bytes ? most->copied : c->bytes;
 }
 
 static void fill_touched(const struct where_view *view, struct touched *w)
@@ -271,7 +256,6 @@ static void fill_touched(const struct where_view *view, struct touched *w)
 	w->n_samples = view->samples;
 	w->n_lost = view->lost;
 	fill_copied(view, &w->copied);
-	fill_again(view, &w->again);
 	for (; w->n < TOUCHERS && w->n < view->n_lines && view->lines[w->n].bytes > 0; w->n++) {
 		const struct where_line *line = &view->lines[w->n];
 		struct toucher *to = &w->list[w->n];

@@ -69,7 +69,6 @@ bool rule_gpu_syncs(const struct known_of_run *k, struct finding *f, struct buf 
 /* Only of a sampled run (summary.touched is not NULL). */
 bool rule_one_call(const struct known_of_run *k, struct finding *f, struct buf *text);
 bool rule_copy_on_write(const struct known_of_run *k, struct finding *f, struct buf *text);
-bool rule_touched_again(const struct known_of_run *k, struct finding *f, struct buf *text);
 
 /* key ends in _bytes, _s or _ratio, or is a plain number; not copied: a literal. */
 void finding_evidence(struct finding *f, const char *key, double value);

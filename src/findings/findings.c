@@ -68,7 +68,6 @@ static const struct finding_rule work_rules[] = {
 static const struct finding_rule where_rules[] = {
 	{ "one-call", SEVERITY_HINT, 0, rule_one_call },
 	{ "copy-on-write", SEVERITY_HINT, 0, rule_copy_on_write },
-	{ "touched-again", SEVERITY_HINT, 0, rule_touched_again },
 };
 
 enum {

@@ -8,10 +8,9 @@
 enum {
 	ONE_CALL_PERCENT = 50, /* of the peak */
 	COPIED_PERCENT = 10,   /* likewise */
-	AGAIN_TIMES = 5,
 	SIGMAS = 2,
 };
-static const uint64_t one_call_bytes = 256 << 20, copied_bytes = 64 << 20, again_bytes = 1 << 30;
+static const uint64_t one_call_bytes = 256 << 20, copied_bytes = 64 << 20;
 
 static double share(uint64_t part, uint64_t whole)
 {
@@ -104,31 +103,5 @@ bool rule_copy_on_write(const struct known_of_run *k, struct finding *f, struct 
 		"memory at the fork, or keep it in arrays or shared memory.",
 		bytes, (unsigned long long) c->n_processes, c->n_processes == 1 ? "" : "es",
 		units_bytes((int64_t) c->name_bytes, UNITS_IEC, most), c->name);
-	return true;
-}
-
-bool rule_touched_again(const struct known_of_run *k, struct finding *f, struct buf *text)
-{
-	const struct touched *w = k->s->touched;
-	const struct touched_again *a = &w->again;
-	char bytes[UNITS_LEN], peak[UNITS_LEN];
-
-	(void) units_bytes((int64_t) a->bytes, UNITS_IEC, bytes);
-	if (a->bytes < again_bytes || a->bytes < w->peak_bytes || a->times < AGAIN_TIMES) {
-		(void) buf_printf(text,
-			"%s was freed and touched again %.1f times by one function (limit: %d times, 1 GiB in all, and as "
-			"much as the peak)",
-			bytes, a->times, AGAIN_TIMES);
-		return false;
-	}
-	finding_text(f, "function", a->name);
-	finding_evidence(f, "again_bytes", (double) a->bytes);
-	finding_evidence(f, "function_bytes", (double) a->peak_bytes);
-	finding_evidence(f, "times", a->times);
-	(void) buf_printf(text,
-		"the memory of %s, %s at the peak, was freed and touched again %.0f times, %s or more in all: each page "
-		"costs a fault each time. Keep it and use it again, or have malloc keep it (MALLOC_TRIM_THRESHOLD_, "
-		"MALLOC_MMAP_THRESHOLD_).",
-		a->name, units_bytes((int64_t) a->peak_bytes, UNITS_IEC, peak), a->times, bytes);
 	return true;
 }

@@ -52,7 +52,6 @@ struct where_row {
 	uint64_t bytes;
 	uint64_t n;           /* samples */
 	uint64_t copied_bytes; /* of bytes, of copies of pages that the parent had touched before a fork */
-	uint64_t n_ever;      /* samples in the whole run, also of memory that was freed; at least so many */
 };
 
 /* Bytes of a mapped file. */

@@ -35,11 +35,4 @@ struct touched {
 		uint64_t bytes, name_bytes;    /* of all; of the function */
 		uint64_t n_processes;
 	} copied;
-	/* The function with the most memory that was freed and touched again in the run. */
-	struct touched_again {
-		char name[TOUCHER_NAME_BYTES]; /* "": there is none */
-		uint64_t bytes;                /* at least; each time counts */
-		uint64_t peak_bytes;           /* that it has at the peak */
-		double times;
-	} again;
 };

@@ -2,13 +2,6 @@
 #include "where/copies.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-void copies_index_done(struct copies_index *index)
-{
-	free(index->list);
-	*index = (struct copies_index) { .list = NULL };
-}
 
 static int by_address(const void *a, const void *b)
 {
@@ -17,26 +10,36 @@ static int by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-static void make_index(struct copies_index *index, const struct samples *samples)
+struct copies copies_of(const struct samples *own, uint64_t fork_ns)
 {
-	index->is_made = true;
-	index->list = samples->n > 0 ? malloc(samples->n * sizeof(struct sample *)) : NULL;
-	if (!index->list)
-		return;
-	memcpy(index->list, samples->list, samples->n * sizeof(struct sample *));
-	index->n = samples->n;
-	qsort(index->list, index->n, sizeof(struct sample *), by_address);
+	struct copies c = { .n = 0 };
+	size_t first = own->n;
+
+	/* In the order of time: those to be judged are the last ones. */
+	while (first > 0 && !own->list[first - 1]->is_judged && own->list[first - 1]->time_ns > fork_ns)
+		first--;
+	if (first == own->n)
+		return c;
+	c.list = malloc((own->n - first) * sizeof(struct sample *));
+	if (!c.list)
+		return c;
+	for (size_t i = first; i < own->n; i++) {
+		own->list[i]->is_judged = true;
+		c.list[c.n++] = own->list[i];
+	}
+	qsort(c.list, c.n, sizeof(struct sample *), by_address);
+	return c;
 }
 
 /* The first one at an address or above it. */
-static size_t find(const struct copies_index *index, uint64_t address)
+static size_t find(const struct copies *c, uint64_t address)
 {
-	size_t low = 0, high = index->n;
+	size_t low = 0, high = c->n;
 
 	while (low < high) {
 		const size_t middle = low + (high - low) / 2;
 
-		if (index->list[middle]->address < address)
+		if (c->list[middle]->address < address)
 			low = middle + 1;
 		else
 			high = middle;
@@ -44,28 +47,20 @@ static size_t find(const struct copies_index *index, uint64_t address)
 	return low;
 }
 
-static bool is_near_one(
-	const struct copies_index *index, uint64_t address, uint64_t fork_ns, uint64_t near_bytes)
+void copies_mark(
+	const struct copies *c, const struct samples *ancestor, uint64_t fork_ns, uint64_t near_bytes)
 {
-	for (size_t i = find(index, address > near_bytes ? address - near_bytes : 0);
-		i < index->n && index->list[i]->address <= address + near_bytes; i++) {
-		if (index->list[i]->time_ns < fork_ns && !index->list[i]->is_dead)
-			return true;
+	for (size_t i = 0; i < ancestor->n && ancestor->list[i]->time_ns < fork_ns; i++) {
+		const uint64_t at = ancestor->list[i]->address;
+
+		for (size_t k = find(c, at > near_bytes ? at - near_bytes : 0);
+			k < c->n && c->list[k]->address <= at + near_bytes; k++)
+			c->list[k]->is_copy = true;
 	}
-	return false;
 }
 
-void copies_mark(struct samples *own, uint64_t fork_ns, const struct samples *parent,
-	struct copies_index *index, uint64_t near_bytes)
+void copies_done(struct copies *c)
 {
-	for (size_t i = 0; i < own->n; i++) {
-		struct sample *const s = own->list[i];
-
-		if (s->time_ns <= fork_ns || s->is_judged)
-			continue;
-		s->is_judged = true;
-		if (!index->is_made)
-			make_index(index, parent);
-		s->is_copy = is_near_one(index, s->address, fork_ns, near_bytes);
-	}
+	free(c->list);
+	*c = (struct copies) { .n = 0 };
 }

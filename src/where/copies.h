@@ -10,16 +10,16 @@
 
 #include "where/sample.h"
 
-/* Samples of the parent by their address. */
-struct copies_index {
+/* Samples to be judged, by their address. */
+struct copies {
 	struct sample **list;
-	size_t n, cap;
-	bool is_made;
+	size_t n;
 };
-/* Empties it, so that the next search makes it anew. */
-void copies_index_done(struct copies_index *index);
 
-/* Sets is_copy of the samples that came after the fork, each once. A sample of the parent lies near within so many
- * bytes. */
-void copies_mark(struct samples *own, uint64_t fork_ns, const struct samples *parent,
-	struct copies_index *index, uint64_t near_bytes);
+/* Of a forked process: those after the fork, each once. Empty also where there is no memory. */
+struct copies copies_of(const struct samples *own, uint64_t fork_ns);
+/* Sets is_copy of those that lie within near_bytes of a sample of an ancestor's, from before its fork of the process, or
+ * of the process's own ancestor. */
+void copies_mark(
+	const struct copies *c, const struct samples *ancestor, uint64_t fork_ns, uint64_t near_bytes);
+void copies_done(struct copies *c);

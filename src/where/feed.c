@@ -331,9 +331,9 @@ static int on_high(struct where_feed *f, char *at, const struct where_sink *sink
 
 static int on_row(struct where_feed *f, char *at, const struct where_sink *sink)
 {
-	uint64_t v[6];
+	uint64_t v[5];
 
-	if (f->number == 0 || f->rows_left == 0 || !numbers(&at, v, 6) || v[0] > WHERE_STACKS ||
+	if (f->number == 0 || f->rows_left == 0 || !numbers(&at, v, 5) || v[0] > WHERE_STACKS ||
 		v[1] > WHERE_PROCESSES)
 		return 0;
 	if (f->high.n_rows == f->cap_rows) {
@@ -346,7 +346,7 @@ static int on_row(struct where_feed *f, char *at, const struct where_sink *sink)
 		f->cap_rows = cap;
 	}
 	f->rows[f->high.n_rows++] = (struct where_row) {
-		(uint32_t) v[0], (uint32_t) v[1], v[2], v[3], v[4] < v[2] ? v[4] : v[2], v[5]
+		(uint32_t) v[0], (uint32_t) v[1], v[2], v[3], v[4] < v[2] ? v[4] : v[2]
 	};
 	f->rows_left--;
 	return pass_high(f, sink);

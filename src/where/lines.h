@@ -10,8 +10,7 @@
  *   process N PID NAME
  *   high N TIME TOTAL LOOKED LOOKED-TOTAL BEFORE SAMPLE HUGE LOST ROWS FILES PYTHONS
  *                               times: CLOCK_BOOTTIME, in ns
- *   row STACK PROCESS BYTES N COPIED N-EVER
- *                               of the high before it
+ *   row STACK PROCESS BYTES N COPIED   of the high before it
  *   file NAME BYTES             likewise
  *   python PROCESS THREAD TIME FRAMES
  *                               likewise: a stack of Python

@@ -153,8 +153,8 @@ static void say_pythons(struct sampler *s)
 		return;
 	s->has_said_pythons = true;
 	say(outbox_lines(s->outbox),
-		"the kernel does not allow to read Python's stacks (kernel.yama.ptrace_scope, or a container without "
-		"CAP_SYS_PTRACE): hiwater where does not show what Python was doing at the peak");
+		"the kernel does not allow to read Python's stacks in some processes (kernel.yama.ptrace_scope, or a "
+		"container without CAP_SYS_PTRACE): hiwater where does not show what Python was doing there");
 }
 
 static void step(struct sampler *s)

@@ -26,7 +26,7 @@ struct flags {
 
 struct row {
 	uint32_t stack, process;
-	uint64_t bytes, n, copied, n_ever;
+	uint64_t bytes, n, copied;
 };
 
 struct outbox {
@@ -37,7 +37,6 @@ struct outbox {
 	struct flags frames, stacks, processes;
 	struct row *rows;          /* of a high */
 	size_t n_rows, cap_rows;
-	uint64_t passes;           /* over samples */
 };
 
 /* True the first time. */
@@ -206,7 +205,6 @@ static void join_rows(struct outbox *o)
 			o->rows[n].bytes += o->rows[i].bytes;
 			o->rows[n].n += o->rows[i].n;
 			o->rows[n].copied += o->rows[i].copied;
-			o->rows[n].n_ever += o->rows[i].n_ever;
 		} else {
 			o->rows[++n] = o->rows[i];
 		}
@@ -240,7 +238,6 @@ static void merge_small_rows(struct outbox *o, const struct unwind *u)
 static void gather(struct outbox *o, const struct tree_high *high, const struct unwind *u)
 {
 	o->n_rows = 0;
-	o->passes++;
 	if (high->n_shares > o->cap_rows) {
 		struct row *const rows = realloc(o->rows, high->n_shares * sizeof(*rows));
 
@@ -251,22 +248,18 @@ static void gather(struct outbox *o, const struct tree_high *high, const struct 
 	}
 	for (size_t i = 0; i < high->n_shares; i++) {
 		struct sample *const sample = high->shares[i].sample;
-		struct sample *const first = sample_first(sample);
+		const uint32_t stack = sample_first(sample)->stack;
 		const uint64_t bytes = high->shares[i].bytes;
 
-		if (!first->stack)
+		if (!stack)
 			continue;
 		o->rows[o->n_rows++] = (struct row) {
-			.stack = first->stack,
+			.stack = stack,
 			.process = sample->process,
 			.bytes = bytes,
 			.n = 1,
 			.copied = sample->is_copy ? bytes : 0,
 		};
-		if (first->process == sample->process && first->counted != o->passes) {
-			o->rows[o->n_rows - 1].n_ever = first->n_equal;
-			first->counted = o->passes;
-		}
 	}
 	join_rows(o);
 	merge_small_rows(o, u);
@@ -359,9 +352,9 @@ void outbox_high(struct outbox *o, struct tree *t, struct tree_high *high, struc
 	for (size_t i = 0; i < o->n_rows; i++) {
 		const struct row *const row = &o->rows[i];
 
-		(void) buf_printf(&o->lines, "row\t%u\t%u\t%llu\t%llu\t%llu\t%llu\n", row->stack, row->process,
+		(void) buf_printf(&o->lines, "row\t%u\t%u\t%llu\t%llu\t%llu\n", row->stack, row->process,
 			(unsigned long long) row->bytes, (unsigned long long) row->n,
-			(unsigned long long) row->copied, (unsigned long long) row->n_ever);
+			(unsigned long long) row->copied);
 	}
 	put_files(o, high);
 	for (size_t i = 0; i < high->pythons.n; i++)

@@ -18,7 +18,7 @@ enum {
 	INTERPRETERS_MOST = 16,
 	THREADS_MOST = 1000,
 	FRAMES_MOST = 3000,       /* outer ones, which are skipped, too */
-	CODES_MOST = 20000,
+	CODES_MOST = 5000,
 	HEADERS_MOST = 32,        /* program headers */
 	DYNAMIC_MOST = 128,
 	SYMBOLS_MOST = 1000,      /* of a chain of the hash table */
@@ -64,8 +64,13 @@ struct code {
 	uint64_t name_at, file_at, lines_at;
 	int32_t first;
 	char *name, *file;
-	unsigned char *lines;     /* its table of lines; NULL: not read */
-	size_t n_lines;
+};
+
+/* Its table of lines. */
+struct lines {
+	unsigned char *bytes;
+	size_t n;
+	int32_t first;
 };
 
 struct python {
@@ -281,17 +286,22 @@ static void code_done(struct code *c)
 {
 	free(c->name);
 	free(c->file);
-	free(c->lines);
+}
+
+static void forget_codes(struct python *p)
+{
+	for (size_t i = 0; i < p->n_codes; i++)
+		code_done(&p->codes[i]);
+	p->n_codes = 0;
+	map_done(&p->places);
 }
 
 void python_free(struct python *p)
 {
 	if (!p)
 		return;
-	for (size_t i = 0; i < p->n_codes; i++)
-		code_done(&p->codes[i]);
+	forget_codes(p);
 	free(p->codes);
-	map_done(&p->places);
 	free(p);
 }
 
@@ -312,11 +322,12 @@ static bool is_state_of(const struct python *p, const unsigned char *state, pid_
 #endif
 }
 
-/* The state of a thread in the main interpreter, or another one. The main thread's is the last of the list. 0: none. */
+/* The state of a thread, in any interpreter. The main thread's is the last of the list. 0: none. */
 static uint64_t find_thread(const struct python *p, pid_t thread)
 {
 	const struct layout *const l = p->layout;
 	uint64_t interpreter, main = 0;
+	unsigned n = 0;
 
 	if (read_word(p, p->runtime + (uint64_t) l->interpreters, &interpreter) < 0)
 		return 0;
@@ -325,10 +336,10 @@ static uint64_t find_thread(const struct python *p, pid_t thread)
 
 		if (read_word(p, interpreter + (uint64_t) l->threads, &at) < 0)
 			return 0;
-		for (unsigned k = 0; at && k < THREADS_MOST; k++) {
+		while (at) {
 			unsigned char state[200];
 
-			if (read_memory(p->pid, at, state, sizeof(state)) < 0)
+			if (n++ == THREADS_MOST || read_memory(p->pid, at, state, sizeof(state)) < 0)
 				return 0;
 			if (thread && is_state_of(p, state, thread))
 				return at;
@@ -470,8 +481,18 @@ static struct code *code_of(struct python *p, uint64_t address)
 	}
 	new.name = read_text(p, new.name_at);
 	new.file = read_text(p, new.file_at);
-	if (!new.name || !new.file || p->n_codes >= CODES_MOST ||
-		vec_reserve(&p->codes, &p->cap_codes, p->n_codes, sizeof(new), CODES_MOST) < 0 ||
+	if (!new.name || !new.file) {
+		code_done(&new);
+		return NULL;
+	}
+	if (old) {
+		code_done(old);
+		*old = new;
+		return old;
+	}
+	if (p->n_codes >= CODES_MOST)
+		forget_codes(p);
+	if (vec_reserve(&p->codes, &p->cap_codes, p->n_codes, sizeof(new), CODES_MOST) < 0 ||
 		map_put(&p->places, address, (uint32_t) p->n_codes) < 0) {
 		code_done(&new);
 		return NULL;
@@ -482,47 +503,48 @@ static struct code *code_of(struct python *p, uint64_t address)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-static void read_lines(const struct python *p, struct code *c)
+static bool read_lines(const struct python *p, const struct code *c, struct lines *ret)
 {
 	uint64_t size;
 
-	if (c->lines || read_word(p, c->lines_at + BYTES_SIZE, &size) < 0 || size == 0 || size > LINES_MOST)
-		return;
-	c->lines = malloc((size_t) size);
-	if (!c->lines || read_memory(p->pid, c->lines_at + BYTES_DATA, c->lines, (size_t) size) < 0) {
-		free(c->lines);
-		c->lines = NULL;
-		return;
+	if (read_word(p, c->lines_at + BYTES_SIZE, &size) < 0 || size == 0 || size > LINES_MOST)
+		return false;
+	ret->first = c->first;
+	ret->n = (size_t) size;
+	ret->bytes = malloc(ret->n);
+	if (!ret->bytes || read_memory(p->pid, c->lines_at + BYTES_DATA, ret->bytes, ret->n) < 0) {
+		free(ret->bytes);
+		return false;
 	}
-	c->n_lines = (size_t) size;
+	return true;
 }
 
 /* Pairs: bytes of code, and what is added to the line behind them. */
-static int64_t line_by_lnotab(const struct code *c, uint64_t place)
+static int64_t line_by_lnotab(const struct lines *l, uint64_t place)
 {
-	int64_t line = c->first;
+	int64_t line = l->first;
 	uint64_t at = 0;
 
-	for (size_t i = 0; i + 1 < c->n_lines; i += 2) {
-		at += c->lines[i];
+	for (size_t i = 0; i + 1 < l->n; i += 2) {
+		at += l->bytes[i];
 		if (at > place)
 			break;
-		line += (signed char) c->lines[i + 1];
+		line += (signed char) l->bytes[i + 1];
 	}
 	return line;
 }
 
 /* Pairs: bytes of code, and what is added to the line before them; -128: they have none. */
-static int64_t line_by_linetable(const struct code *c, uint64_t place)
+static int64_t line_by_linetable(const struct lines *l, uint64_t place)
 {
-	int64_t line = c->first;
+	int64_t line = l->first;
 	uint64_t at = 0;
 
-	for (size_t i = 0; i + 1 < c->n_lines; i += 2) {
-		const int delta = (signed char) c->lines[i + 1];
+	for (size_t i = 0; i + 1 < l->n; i += 2) {
+		const int delta = (signed char) l->bytes[i + 1];
 
 		line += delta == -128 ? 0 : delta;
-		at += c->lines[i];
+		at += l->bytes[i];
 		if (at > place)
 			return delta == -128 ? 0 : line;
 	}
@@ -530,12 +552,12 @@ static int64_t line_by_linetable(const struct code *c, uint64_t place)
 }
 
 /* Six bits a byte, the lowest first; the seventh: there are more. */
-static uint64_t next_varint(const struct code *c, size_t *at)
+static uint64_t next_varint(const struct lines *l, size_t *at)
 {
 	uint64_t value = 0;
 
-	for (unsigned shift = 0; *at < c->n_lines && shift < 60; shift += 6) {
-		const unsigned char byte = c->lines[(*at)++];
+	for (unsigned shift = 0; *at < l->n && shift < 60; shift += 6) {
+		const unsigned char byte = l->bytes[(*at)++];
 
 		value |= (uint64_t) (byte & 0x3f) << shift;
 		if (!(byte & 0x40))
@@ -545,7 +567,7 @@ static uint64_t next_varint(const struct code *c, size_t *at)
 }
 
 /* Entries begin with a byte that has the highest bit: a kind, and units of code less one. */
-static int64_t line_by_locations(const struct code *c, uint64_t place)
+static int64_t line_by_locations(const struct lines *l, uint64_t place)
 {
 	enum {
 		ONE_LINE = 10,
@@ -553,39 +575,44 @@ static int64_t line_by_locations(const struct code *c, uint64_t place)
 		LONG = 14,
 		NO_LOCATION = 15
 	};
-	int64_t line = c->first;
+	int64_t line = l->first;
 	uint64_t at = 0;
 
-	for (size_t i = 0; i < c->n_lines;) {
-		const unsigned kind = c->lines[i] >> 3 & 15;
+	for (size_t i = 0; i < l->n;) {
+		const unsigned kind = l->bytes[i] >> 3 & 15;
 
-		at += 2 * ((uint64_t) (c->lines[i++] & 7) + 1);
+		at += 2 * ((uint64_t) (l->bytes[i++] & 7) + 1);
 		if (kind >= ONE_LINE && kind < NO_COLUMNS) {
 			line += kind - ONE_LINE;
 		} else if (kind == NO_COLUMNS || kind == LONG) {
-			const uint64_t delta = next_varint(c, &i);
+			const uint64_t delta = next_varint(l, &i);
 
 			line += delta & 1 ? -(int64_t) (delta >> 1) : (int64_t) (delta >> 1);
+			if (line < 0 || line > INT32_MAX)
+				return 0;
 		}
 		if (at > place)
 			return kind == NO_LOCATION ? 0 : line;
-		while (i < c->n_lines && !(c->lines[i] & 0x80))
+		while (i < l->n && !(l->bytes[i] & 0x80))
 			i++; /* columns */
 	}
 	return 0;
 }
 
-static uint32_t line_of(const struct python *p, struct code *c, const struct place *place)
+static uint32_t line_of(const struct python *p, const struct code *c, const struct place *place)
 {
+	struct lines l;
 	int64_t line;
 
-	read_lines(p, c);
+	if (!read_lines(p, c, &l))
+		return 0;
 	if (p->minor >= 11)
-		line = line_by_locations(c, place->at - (place->code + (uint64_t) p->layout->code_start));
+		line = line_by_locations(&l, place->at - (place->code + (uint64_t) p->layout->code_start));
 	else if (p->minor == 10)
-		line = line_by_linetable(c, 2 * place->at);
+		line = line_by_linetable(&l, 2 * place->at);
 	else
-		line = line_by_lnotab(c, place->at);
+		line = line_by_lnotab(&l, place->at);
+	free(l.bytes);
 	return line > 0 && line < INT32_MAX ? (uint32_t) line : 0;
 }
 
@@ -602,25 +629,47 @@ static size_t common_frames(const struct walk *a, const struct walk *b)
 	return n;
 }
 
+/* False: out of memory, which leaves the frame empty. */
+static bool put_frame(struct python_frame *to, const char *function, const char *file, uint32_t line)
+{
+	*to = (struct python_frame) { strdup(function), strdup(file), line };
+	if (to->function && to->file)
+		return true;
+	free(to->function);
+	free(to->file);
+	return false;
+}
+
 int python_stack(struct python *p, pid_t thread, struct python_stack *ret)
 {
 	const uint64_t state = find_thread(p, thread);
 	struct walk first, second;
 	size_t n;
 
-	*ret = (struct python_stack) { .n = 0 };
+	ret->n = 0;
 	if (!state || walk(p, state, &first) < 0 || walk(p, state, &second) < 0)
 		return -ESRCH;
 	n = first.is_cut || second.is_cut ? second.n : common_frames(&first, &second);
 	for (size_t i = second.n - n; i < second.n; i++) {
-		struct code *const c = code_of(p, second.places[i].code);
+		const bool is_cut = second.is_cut && i + 1 == second.n;
+		const struct code *const c = code_of(p, second.places[i].code);
+		const char *const file = c && *c->file ? c->file : "?";
 
-		if (!c)
+		if (!c || !put_frame(&ret->frames[ret->n], is_cut ? "…" : c->name, is_cut ? "" : file,
+				  is_cut ? 0 : line_of(p, c, &second.places[i]))) {
+			python_stack_done(ret);
 			return -ESRCH;
-		ret->frames[ret->n++] = (struct python_frame) { c->name, c->file,
-			line_of(p, c, &second.places[i]) };
+		}
+		ret->n++;
 	}
-	if (second.is_cut)
-		ret->frames[ret->n - 1] = (struct python_frame) { "…", "", 0 };
 	return ret->n > 0 ? 0 : -ESRCH;
+}
+
+void python_stack_done(struct python_stack *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		free(s->frames[i].function);
+		free(s->frames[i].file);
+	}
+	s->n = 0;
 }

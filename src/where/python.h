@@ -17,8 +17,8 @@
 #include "model/where.h"
 
 struct python_frame {
-	const char *function; /* UTF-8; qualified from 3.11 on. Both texts are valid until python_free */
-	const char *file;
+	char *function;       /* UTF-8; qualified from 3.11 on */
+	char *file;
 	uint32_t line;        /* where it is; 0: unknown */
 };
 
@@ -37,6 +37,7 @@ struct python;
 int python_open(pid_t pid, unsigned minor, uint64_t base, struct python **ret);
 void python_free(struct python *p);
 
-/* The stack of a thread; of thread 0, that of the main thread. Returns 0, or -ESRCH: the thread runs no
- * Python code, or what was read contradicts itself. */
+/* The stack of a thread, the caller's to end with python_stack_done; of thread 0, that of the main thread. Returns 0,
+ * or -ESRCH: the thread runs no Python code, or what was read contradicts itself. */
 int python_stack(struct python *p, pid_t thread, struct python_stack *ret);
+void python_stack_done(struct python_stack *s);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool python_home_has(const struct python_home *h)
+bool python_home_may(const struct python_home *h)
 {
-	return h->files[0].minor > 0;
+	return h->files[0].minor > 0 && !h->has_failed;
 }
 
 void python_home_map(struct python_home *h, struct image *image, uint64_t address)
@@ -54,26 +54,21 @@ static void done(struct where_python *p)
 	*p = (struct where_python) { .frames = NULL };
 }
 
-/* The outermost first, as the recording has them. */
-static int copy(struct where_python *to, const struct python_stack *stack)
+/* The outermost first, as the recording has them. Takes the texts. */
+static int take(struct where_python *to, struct python_stack *stack)
 {
 	struct where_python_frame *const frames = calloc(stack->n, sizeof(*frames));
 
 	if (!frames)
 		return -ENOMEM;
-	to->frames = frames;
-	to->n_frames = stack->n;
 	for (size_t i = 0; i < stack->n; i++) {
 		const struct python_frame *const from = &stack->frames[stack->n - 1 - i];
 
-		frames[i] = (struct where_python_frame) {
-			strdup(from->function), strdup(from->file), from->line
-		};
-		if (!frames[i].function || !frames[i].file) {
-			done(to);
-			return -ENOMEM;
-		}
+		frames[i] = (struct where_python_frame) { from->function, from->file, from->line };
 	}
+	to->frames = frames;
+	to->n_frames = stack->n;
+	stack->n = 0;
 	return 0;
 }
 
@@ -91,10 +86,10 @@ int pythons_read(
 	struct pythons *to, struct python_home *h, pid_t pid, uint32_t process, uint64_t now_boot_ns)
 {
 	struct where_python new = { .process = process, .time_ns = now_boot_ns, .thread = pid };
-	struct python_stack stack;
+	struct python_stack stack = { .n = 0 };
 	int r = 0;
 
-	if (!python_home_has(h) || h->has_failed || to->n == WHERE_PYTHONS)
+	if (!python_home_may(h) || to->n == WHERE_PYTHONS)
 		return -ESRCH;
 	if (!h->python)
 		r = open_python(h, pid);
@@ -109,7 +104,8 @@ int pythons_read(
 	else
 		r = python_stack(h->python, 0, &stack);
 	if (r == 0)
-		r = copy(&new, &stack);
+		r = take(&new, &stack);
+	python_stack_done(&stack);
 	if (r == 0)
 		to->list[to->n++] = new;
 	return r;

@@ -28,7 +28,7 @@ struct python_home {
 
 /* A mapping of code at an address: is it Python's? */
 void python_home_map(struct python_home *h, struct image *image, uint64_t address);
-bool python_home_has(const struct python_home *h);
+bool python_home_may(const struct python_home *h); /* be read */
 /* A fork has the same mappings. */
 struct python_home python_home_fork(const struct python_home *h);
 /* The process ended, or executes another program. */

@@ -21,8 +21,6 @@ struct sample {
 	bool is_dead, has_failed; /* failed: it could not be unwound */
 	bool is_checked, is_queued; /* queued: for the worker */
 	bool is_judged, is_copy; /* of a page that its parent had (where/copies.h) */
-	uint64_t n_equal;      /* of the process with this stack so far, also dead ones; 0 of one with a twin */
-	uint64_t counted;      /* the pass of the outbox that has counted them */
 	struct sample *twin;   /* an earlier one with an equal stack, which has it; NULL: none */
 	unsigned users;        /* lists that have it; the last one frees it */
 	struct record *record; /* until it was unwound */

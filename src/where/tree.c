@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/longfile.h"
 #include "base/map.h"
+#include "base/smallfile.h"
 #include "model/where.h"
 #include "where/copies.h"
 
@@ -20,6 +21,7 @@ enum {
 	GROWN_PERCENT = 5,        /* since the last check: another is due */
 	LOST_PARTS = 100,         /* of the total: that may end before a high is settled */
 	KEPT_FDS = 2000,          /* of statm */
+	PYTHON_TRIES = 8,         /* reads of stacks at a time */
 	NEAR_SAMPLES = 4,         /* of a page that was copied: so many samples' bytes from one of the parent's */
 	PIDS = 10000,
 	RAW_MOST = 40 << 20,      /* of stacks that are not unwound; further ones are not known */
@@ -42,10 +44,10 @@ struct process {
 	struct image *image;
 	struct samples samples;
 	struct check_files files;
-	struct copies_index by_address; /* of samples, while children are compared with them */
 	int statm;                /* -1: not open */
 	struct python_home python;
-	uint64_t risen;           /* of anonymous, in the last 10 ms or more */
+	uint64_t risen;           /* of counted, in the last 10 ms or more */
+	bool was_eldest;          /* when counted was read: else it is another figure */
 	bool has_executed;        /* else it is hiwater's copy, before the job's program */
 	bool was_there;           /* before the sampler */
 	uint64_t fork_ns;
@@ -90,7 +92,8 @@ struct tree {
 	size_t n_highs;
 	uint32_t last_number, dropped[WHERE_HIGHS];
 	size_t n_dropped;
-	uint64_t risen_ns;        /* since when sizes of processes rose as they say */
+	uint64_t risen_ns;        /* since when sizes of processes rose as they say, */
+	bool rise_is_over;        /* until then */
 	bool lacks_pythons;
 };
 
@@ -236,10 +239,7 @@ static void read_size(struct tree *t, struct process *p)
 	(void) strtoull(at, &at, 10);
 	resident = strtoull(at, &at, 10) * PAGE;
 	mapped = strtoull(at, &at, 10) * PAGE;
-	const uint64_t anonymous = resident > mapped ? resident - mapped : 0;
-
-	p->risen += counter_delta(p->anonymous, anonymous);
-	p->anonymous = anonymous;
+	p->anonymous = resident > mapped ? resident - mapped : 0;
 	p->mapped = mapped;
 }
 
@@ -253,10 +253,13 @@ static uint64_t own_bytes(const struct tree *t, const struct process *p)
 
 /* ---- highs ----------------------------------------------------------------------------------- */
 
+/* The memory rose to the next one then. */
 static void remove_high(struct tree *t, size_t i)
 {
 	if (t->n_dropped < WHERE_HIGHS)
 		t->dropped[t->n_dropped++] = t->highs[i].number;
+	pythons_join(&t->highs[i + 1].pythons, &t->highs[i].pythons);
+	t->highs[i + 1].is_new = true;
 	high_done(&t->highs[i]);
 	memmove(&t->highs[i], &t->highs[i + 1], (t->n_highs - i - 1) * sizeof(*t->highs));
 	t->n_highs--;
@@ -303,18 +306,25 @@ static uint64_t bytes_of_new(const struct tree *t, size_t n)
 	return share < (double) weight ? (uint64_t) share : weight;
 }
 
+/* An ancestor's pages are those that it had at the first fork on the way. */
 static void mark_copies(struct tree *t)
 {
 	const uint64_t near_bytes = (uint64_t) t->options.period * PAGE * NEAR_SAMPLES;
 
 	for (size_t i = 0; i < t->n; i++) {
-		struct process *const p = t->list[i], *const from = p->parent;
+		const struct process *const p = t->list[i];
+		uint64_t fork_ns = UINT64_MAX;
 
-		if (from)
-			copies_mark(&p->samples, p->fork_ns, &from->samples, &from->by_address, near_bytes);
+		if (!p->parent)
+			continue;
+		struct copies c = copies_of(&p->samples, p->fork_ns);
+
+		for (const struct process *q = p; c.n > 0 && q->parent; q = q->parent) {
+			fork_ns = q->fork_ns < fork_ns ? q->fork_ns : fork_ns;
+			copies_mark(&c, &q->parent->samples, fork_ns, near_bytes);
+		}
+		copies_done(&c);
 	}
-	for (size_t i = 0; i < t->n; i++)
-		copies_index_done(&t->list[i]->by_address);
 }
 
 void tree_settle(struct tree *t)
@@ -438,7 +448,7 @@ static struct process *most_risen(const struct tree *t)
 	for (size_t i = 0; i < t->n; i++) {
 		struct process *const p = t->list[i];
 
-		if (python_home_has(&p->python) && p->risen > (most ? most->risen : 0))
+		if (python_home_may(&p->python) && p->risen > (most ? most->risen : 0))
 			most = p;
 	}
 	return most;
@@ -449,12 +459,13 @@ static void read_pythons(struct tree *t, uint64_t now_ns)
 {
 	struct pythons new = { .n = 0 };
 	struct process *p;
+	unsigned tries = 0;
 
 	for (size_t i = 0; i < t->n; i++)
 		new.risen_bytes += t->list[i]->risen;
 	if (new.risen_bytes < t->best.pythons.risen_bytes)
 		return;
-	while (new.n < WHERE_PYTHONS && (p = most_risen(t))) {
+	while (tries++ < PYTHON_TRIES && new.n < WHERE_PYTHONS && (p = most_risen(t))) {
 		p->risen = 0;
 		if (number_of(t, p) > 0 &&
 			pythons_read(&new, &p->python, p->pid, p->number, now_ns) == -EPERM)
@@ -464,11 +475,14 @@ static void read_pythons(struct tree *t, uint64_t now_ns)
 		pythons_join(&t->best.pythons, &new);
 }
 
-static void forget_rise(struct tree *t, uint64_t now_ns)
+static void count_bytes(const struct tree *t, struct process *p)
 {
-	t->risen_ns = now_ns;
-	for (size_t i = 0; i < t->n; i++)
-		t->list[i]->risen = 0;
+	const uint64_t bytes = own_bytes(t, p);
+
+	if (p->was_eldest == is_eldest(p))
+		p->risen += counter_delta(p->counted, bytes);
+	p->was_eldest = is_eldest(p);
+	p->counted = bytes;
 }
 
 uint64_t tree_tick(struct tree *t, uint64_t now_ns, uint64_t credit_ns)
@@ -481,7 +495,8 @@ uint64_t tree_tick(struct tree *t, uint64_t now_ns, uint64_t credit_ns)
 		if (!p->has_executed)
 			continue;
 		read_size(t, p);
-		p->counted = own_bytes(t, p);
+		p->risen = t->rise_is_over ? 0 : p->risen;
+		count_bytes(t, p);
 		p->growth = 0;
 		p->grown_number = t->samples;
 		total += p->counted;
@@ -495,14 +510,15 @@ uint64_t tree_tick(struct tree *t, uint64_t now_ns, uint64_t credit_ns)
 	t->total = total;
 	t->ticked_samples = t->samples;
 
-	const bool is_raised = !t->is_fallen && raise_best(t, total, now_ns),
-		   is_rise_over = now_ns >= t->risen_ns + pythons_every_ns;
+	const bool is_raised = !t->is_fallen && raise_best(t, total, now_ns);
+
+	t->rise_is_over = now_ns >= t->risen_ns + pythons_every_ns;
 
 	begin = credit_ns > 0 ? clock_thread_cpu_ns() : 0;
-	if (is_raised && is_rise_over && credit_ns > 0)
+	if (is_raised && t->rise_is_over && credit_ns > 0)
 		read_pythons(t, now_ns);
-	if (is_rise_over)
-		forget_rise(t, now_ns);
+	if (t->rise_is_over)
+		t->risen_ns = now_ns;
 
 	const bool has_grown = t->best.is_open && total >= t->best.total &&
 			       (!t->has_checked ||
@@ -566,7 +582,6 @@ static void on_sample(struct tree *t, struct process *p, struct record *r)
 	p->python.thread = r->tid;
 	p->n_new++;
 	s->twin = find_twin(t, p, s);
-	sample_first(s)->n_equal += sample_first(s)->process == s->process;
 	if (s->twin) {
 		sample_forget_record(s);
 	} else if (t->raw_bytes > RAW_MOST) { /* its innermost frame is known then, and no more */
@@ -834,13 +849,11 @@ static void read_mappings(struct tree *t, struct process *p)
 
 static void read_name(struct tree *t, struct process *p)
 {
-	struct longfile text = { 0 };
-	char name[32];
+	char name[32], text[32];
 
 	(void) snprintf(name, sizeof(name), "%d/comm", (int) p->pid);
-	if (longfile_read(&text, t->options.proc, name) > 0)
-		(void) snprintf(p->name, sizeof(p->name), "%.*s", (int) strcspn(text.data, "\n"), text.data);
-	longfile_done(&text);
+	if (smallfile_read(t->options.proc, name, text, sizeof(text)) > 0)
+		(void) snprintf(p->name, sizeof(p->name), "%.*s", (int) strcspn(text, "\n"), text);
 }
 
 void tree_add(struct tree *t, pid_t pid)
@@ -853,6 +866,8 @@ void tree_add(struct tree *t, pid_t pid)
 	read_name(t, p);
 	read_mappings(t, p);
 	read_size(t, p);
+	count_bytes(t, p);
+	p->risen = 0;
 	t->before += p->anonymous + (t->n == 1 ? p->mapped : 0);
 }
 

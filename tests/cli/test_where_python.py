@@ -13,7 +13,7 @@ from where_runs import MIB, Runs, compile_job, nobody_runs, pythons, sampling
 
 VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 
-# grow() is at work for at least 60 times 10 ms, in which nothing else touches memory.
+# grow() is at work for at least 60 times 10 ms, in which nothing else touches memory, and rises the faster the longer.
 HEAD = '''
 import json, os, sys, time
 def grow(mib=120, steps=60):
@@ -22,8 +22,8 @@ def grow(mib=120, steps=60):
         frames.append([at.f_code.co_name, at.f_code.co_filename, at.f_lineno])
         at = at.f_back
     blocks = []
-    for _ in range(steps):
-        blocks.append(bytearray((mib << 20) // steps))
+    for step in range(steps):
+        blocks.append(bytearray((mib << 21) * (step + 1) // (steps * (steps + 1))))
         time.sleep(0.01)
     print(json.dumps({"pid": os.getpid(), "frames": frames[::-1]}), flush=True)
     return blocks
@@ -236,6 +236,62 @@ time.sleep(1.2)
     assert "second" not in [f["function"] for s in at_first["python"] for f in s["frames"]]
 
 
+def test_a_child_that_only_reads(runs, tmp_path):
+    """Reference counts copy what it reads, and so its memory rises."""
+    where, _ = run(runs, tmp_path, sys.executable, """
+import os, time
+data = [[str(i) * 3 for i in range(20_000)] for _ in range(50)]
+time.sleep(1.3)
+def read_all():
+    for part in data:
+        kept = [item for item in part]
+        time.sleep(0.01)
+    time.sleep(0.6)
+if os.fork() == 0:
+    read_all()
+    os._exit(0)
+os.wait()
+""")
+    if f"3.{sys.version_info.minor}" not in VERSIONS:
+        pytest.skip(f"Python 3.{sys.version_info.minor} is not known")
+    assert "read_all" in [f["function"] for s in where.json["python"] for f in s["frames"]], where.json["python"]
+
+
+def test_an_idle_child_is_not_read(runs, tmp_path):
+    """What it shares with its parent is no rise."""
+    where, (truth,) = run(runs, tmp_path, sys.executable, HEAD + """
+kept = bytearray(300 << 20)
+time.sleep(1.2)
+def idle():
+    time.sleep(1)
+if os.fork() == 0:
+    grow(100)
+    time.sleep(1)
+    os._exit(0)
+time.sleep(0.3)
+if os.fork() == 0:
+    idle()
+    os._exit(0)
+os.wait()
+os.wait()
+""")
+    if f"3.{sys.version_info.minor}" not in VERSIONS:
+        pytest.skip(f"Python 3.{sys.version_info.minor} is not known")
+    functions = [f["function"] for s in where.json["python"] for f in s["frames"]]
+    assert "grow" in functions and "idle" not in functions, where.json["python"]
+
+
+def test_code_without_a_file(runs, tmp_path):
+    where, _ = run(runs, tmp_path, sys.executable, HEAD + """
+exec(compile("def worker(): return grow()", "", "exec"))
+kept = worker()
+""")
+    if not stacks(where):
+        pytest.skip(f"Python 3.{sys.version_info.minor} is not known")
+    frame, = [f for f in stacks(where)[0]["frames"] if f["function"] == "worker"]
+    assert (frame["file"], frame["line"]) == ("?", 1)
+
+
 def test_a_job_without_python(tool, tmp_path):
     sampling()
     where = Runs(tool, compile_job(tmp_path))("first", "100", "hold", "300")
@@ -277,6 +333,10 @@ int main(int argc, char **argv)
     code[17] = (uint64_t) lines;
     lines[2] = how == 6 ? (uint64_t) 1 << 40 : 16;
     memset(&lines[4], 0xff, 200);
+    if (how == 7)                                          /* lines that are far away */
+        for (int i = 0; i < 16; i++)
+            memcpy((char *) &lines[4] + 11 * i, "\350\177\177\177\177\177\177\177\177\177>", 11);
+    lines[2] = how == 7 ? 176 : lines[2];
     at = mmap(0, 200 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (int i = 0; i < 40; i++) {
         memset(at + ((size_t) i * 5 << 20), 1, 5 << 20);
@@ -294,7 +354,7 @@ def test_a_forged_interpreter(runs, tmp_path, version):
     (tmp_path / "forged.c").write_text(FORGED)
     program = tmp_path / f"python{version}"
     subprocess.run(["cc", "-rdynamic", "-O1", "-o", program, tmp_path / "forged.c"], check=True)
-    for how in range(7):
+    for how in range(8):
         where = runs(str(how), command=[program])
         assert "hiwater-where" not in where.result.stderr, where.result.stderr
         assert 195 <= sum(row["bytes"] for row in where.rows) / MIB <= 206, str(where)

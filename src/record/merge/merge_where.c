@@ -206,7 +206,6 @@ static int carry_row(struct adding *a, const struct where_row *row, uint64_t byt
 		.bytes = bytes,
 		.n = row->n,
 		.copied_bytes = where_share(row->copied_bytes, bytes, row->bytes),
-		.n_ever = row->n_ever,
 	};
 
 	if (r < 0 || carried.stack == 0 || carried.process == 0 || g->n_rows == MOST_ROWS)

@@ -218,7 +218,7 @@ static int high_of(struct loading *g, sqlite3_stmt *st, int bytes_column, uint64
 	return -1;
 }
 
-static const char *const row_columns[] = { "high", "stack", "process", "bytes", "n", "copied", "n_ever", NULL };
+static const char *const row_columns[] = { "high", "stack", "process", "bytes", "n", "copied", NULL };
 
 static int see_row(struct loading *g, sqlite3_stmt *st)
 {
@@ -227,13 +227,12 @@ static int see_row(struct loading *g, sqlite3_stmt *st)
 		.process = number_of(st, 2),
 		.n = at_least_0(st, 4),
 		.copied_bytes = at_least_0(st, 5),
-		.n_ever = at_least_0(st, 6),
 	};
 	struct where_high *high;
 	int i;
 
 	if (!has_stack(g->to, row.stack) || row.process < 1 || row.process > g->to->n_processes ||
-		row.n > most_samples || row.n_ever > most_samples)
+		row.n > most_samples)
 		return 0;
 	i = high_of(g, st, 3, &row.bytes);
 	if (i < 0)

@@ -30,7 +30,7 @@ static const char tables[] =
 	"looked INTEGER,"
 	" looked_total INTEGER, before INTEGER, sample_bytes INTEGER, huge_bytes INTEGER, lost INTEGER);"
 	"CREATE TABLE IF NOT EXISTS where_row(high INTEGER, stack INTEGER, process INTEGER, bytes INTEGER, "
-	"n INTEGER, copied INTEGER, n_ever INTEGER,"
+	"n INTEGER, copied INTEGER,"
 	" PRIMARY KEY(high, stack, process)) WITHOUT ROWID;"
 	"CREATE TABLE IF NOT EXISTS where_file(high INTEGER, name TEXT, bytes INTEGER, PRIMARY KEY(high, "
 	"name))"
@@ -128,7 +128,7 @@ static int put_rows(struct where_write *w, uint32_t number, const struct where_h
 	int r = 0;
 
 	for (size_t i = 0; i < h->n_rows && r == 0; i++) {
-		sqlite3_stmt *st = prepare(w, "INSERT OR REPLACE INTO where_row VALUES(?, ?, ?, ?, ?, ?, ?)");
+		sqlite3_stmt *st = prepare(w, "INSERT OR REPLACE INTO where_row VALUES(?, ?, ?, ?, ?, ?)");
 
 		if (!st)
 			return -EIO;
@@ -138,7 +138,6 @@ static int put_rows(struct where_write *w, uint32_t number, const struct where_h
 		(void) sqlite3_bind_int64(st, 4, (int64_t) h->rows[i].bytes);
 		(void) sqlite3_bind_int64(st, 5, (int64_t) h->rows[i].n);
 		(void) sqlite3_bind_int64(st, 6, (int64_t) h->rows[i].copied_bytes);
-		(void) sqlite3_bind_int64(st, 7, (int64_t) h->rows[i].n_ever);
 		r = store_step(w->s, st);
 	}
 	for (size_t i = 0; i < h->n_files && r == 0; i++) {

@@ -86,7 +86,6 @@ static void put_line(struct json *j, const struct where_view *v, const struct wh
 	json_key_int(j, "samples", of_bytes(line->n));
 	json_key_int(j, "total_bytes", of_bytes(line->total));
 	json_key_int(j, "copied_bytes", of_bytes(line->copied));
-	json_key_int(j, "samples_ever", of_bytes(line->n_ever));
 	json_end(j);
 }
 

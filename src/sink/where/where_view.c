@@ -277,7 +277,6 @@ static int add_rows(struct where_view *view, const struct where_high *high, cons
 		struct where_leaf leaf = { .n = row->n };
 
 		leaf.bytes = where_scaled(parts->rows_room, row->bytes, parts->rows, &done);
-		leaf.n_ever = row->n_ever > row->n ? row->n_ever : row->n;
 		leaf.copied = where_share(row->copied_bytes, leaf.bytes, row->bytes);
 		if (row->stack < 1 || row->stack > n_nodes || nodes[row->stack - 1] == UINT32_MAX)
 			return -EINVAL; /* where_read leaves out such rows */
@@ -511,7 +510,6 @@ static int add_leaf(struct where_view *view, size_t i)
 	line->n += leaf->n;
 	line->total += leaf->bytes;
 	line->copied += leaf->copied;
-	line->n_ever += leaf->n_ever;
 	line->stamp = i + 1;
 	if (leaf->n > 0)
 		line->variance += (double) leaf->bytes * (double) leaf->bytes / (double) leaf->n;

@@ -79,14 +79,14 @@ struct where_view_process {
 struct where_leaf {
 	uint32_t node;           /* in where_view.nodes: the innermost frame */
 	uint32_t process;        /* in where_view.processes */
-	uint64_t bytes, n, copied, n_ever; /* as in struct where_row */
+	uint64_t bytes, n, copied; /* as in struct where_row */
 	bool is_out;             /* not under options.under */
 };
 
 /* A line of the table. */
 struct where_line {
 	uint32_t key;            /* by options.by: a function, place, node of tree, text of a library, process */
-	uint64_t bytes, n, total, copied, n_ever;
+	uint64_t bytes, n, total, copied;
 	double variance;         /* of bytes; its root is one sigma */
 	uint32_t leaf;           /* the largest stack of it */
 	uint32_t node;           /* its frame in that stack */

@@ -146,33 +146,6 @@ static void test_copies(void **state)
 	made_done(&m);
 }
 
-static void test_touched_again(void **state)
-{
-	struct touched w = loaded();
-	const struct finding *f;
-	struct made m;
-
-	(void) state;
-	made_new(&m);
-	assert_false(is_judged_so(&m, &w, "touched-again")); /* none */
-	w.again = (struct touched_again) { "read_chunk", (uint64_t) MIB(2000), (uint64_t) MIB(100), 20 };
-	assert_true(is_judged_so(&m, &w, "touched-again"));
-	f = judged(&m, "touched-again", NULL);
-	assert_int_equal(f->severity, SEVERITY_HINT);
-	assert_says(f->message, "the memory of read_chunk, 100 MiB at the peak, was freed and touched again 20 times");
-	assert_true(evidence_of(f, "again_bytes") == MIB(2000) && evidence_of(f, "times") == 20);
-	w.again.times = 4.9; /* such as a list that grows */
-	assert_false(is_judged_so(&m, &w, "touched-again"));
-	w.again.times = 20;
-	w.again.bytes = (uint64_t) MIB(1023);
-	assert_false(is_judged_so(&m, &w, "touched-again"));
-	w.again.bytes = (uint64_t) MIB(2000);
-	w.peak_bytes = (uint64_t) MIB(2001); /* little next to what the job has */
-	assert_false(is_judged_so(&m, &w, "touched-again"));
-	assert_says(judged(&m, "touched-again", NULL)->why_not, "1.95 GiB was freed and touched again 20.0 times");
-	made_done(&m);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,7 +154,6 @@ int main(void)
 		cmocka_unit_test(test_false_alarms),
 		cmocka_unit_test(test_after_main),
 		cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_touched_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -287,7 +287,7 @@ static void good_lines_are_passed(void **state)
 	     "stack\\t1\\t0\\t1\\nstack\\t2\\t1\\t2\\n"
 	     "process\\t1\\t77\\ta\\\\x0ab\\n"
 	     "high\\t1\\t3000\\t900\\t2500\\t800\\t10\\t262144\\t5\\t6\\t2\\t1\\t0\\n"
-	     "row\\t2\\t1\\t500\\t4\\t0\\t0\\nrow\\t1\\t1\\t300\\t3\\t0\\t0\\n"
+	     "row\\t2\\t1\\t500\\t4\\t0\\nrow\\t1\\t1\\t300\\t3\\t0\\n"
 	     "file\\t/lib/x\\t100\\n"
 	     "drop\\t1\\n"
 	     "high\\t2\\t999\\t900\\t0\\t800\\t10\\t262144\\t5\\t6\\t0\\t0\\t0\\n"
@@ -348,7 +348,7 @@ static void forged_lines_are_left_out(void **state)
 	     "high\\t1\\t1\\t-1\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\t0\\n"
 	     "high\\t1\\t1\\t18446744073709551615\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\t0\\n"
 	     "high\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\n"
-	     "row\\t1\\t1\\t1\\t1\\t0\\t0\\nfile\\tf\\t1\\n"
+	     "row\\t1\\t1\\t1\\t1\\t0\\nfile\\tf\\t1\\n"
 	     "drop\\t0\\ndrop\\t-1\\ndrop\\t4294967296\\ndrop\\n");
 	assert_string_equal(seen.text, "");
 	assert_note("");
@@ -359,10 +359,10 @@ static void a_high_needs_all_its_rows(void **state)
 {
 	(void) state;
 	play("high\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t3\\t1\\t0\\n"
-	     "row\\t1\\t1\\t1\\t1\\t0\\t0\\nrow\\t1\\t1\\t2\\t1\\t0\\t0\\nfile\\tone\\t1\\nfile\\ttoo many\\t1\\n"
-	     "row\\t500001\\t1\\t3\\t1\\t0\\t0\\nrow\\t1\\t200001\\t3\\t1\\t0\\t0\\nrow\\t1\\t1\\t-3\\t1\\t0\\t0\\nrow\\t1\\t1\\t3\\n"
+	     "row\\t1\\t1\\t1\\t1\\t0\\nrow\\t1\\t1\\t2\\t1\\t0\\nfile\\tone\\t1\\nfile\\ttoo many\\t1\\n"
+	     "row\\t500001\\t1\\t3\\t1\\t0\\nrow\\t1\\t200001\\t3\\t1\\t0\\nrow\\t1\\t1\\t-3\\t1\\t0\\nrow\\t1\\t1\\t3\\n"
 	     "high\\t2\\t1000\\t1\\t1000\\t1\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\n"
-	     "file\\tnone\\t1\\nrow\\t7\\t8\\t9\\t10\\t0\\t0\\nrow\\t1\\t1\\t1\\t1\\t0\\t0\\n");
+	     "file\\tnone\\t1\\nrow\\t7\\t8\\t9\\t10\\t0\\nrow\\t1\\t1\\t1\\t1\\t0\\n");
 	assert_string_equal(seen.text, "high 2 0 1 0 1 1 1 1 1\n row 7 8 9 10\n");
 	assert_note("");
 }
@@ -374,7 +374,7 @@ static void many_rows_are_passed(void **state)
 	assert_int_equal(start("printf 'ready\\t128\\t1\\n' >&$1\n"
 			       "printf 'high\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1000000\\t20000\\t0\\n' >&$1\n"
 			       "printf 'high\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t2000\\t500\\t0\\n' >&$1\n"
-			       "yes 'row\t1\t1\t1\t1\t0\t0' | head -n 2000 >&$1\n"
+			       "yes 'row\t1\t1\t1\t1\t0' | head -n 2000 >&$1\n"
 			       "yes 'file\tf\t1' | head -n 500 >&$1\n"
 			       "printf 'done\\n' >&$1"),
 		0);
