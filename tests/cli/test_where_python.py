@@ -192,6 +192,9 @@ for pid in pids:
     children = [found for found in stacks(where) if found["pid"] in by_pid]  # the parent may have grown, too
     assert children and len(stacks(where)) <= len(children) + 1
     assert all(is_of(found, by_pid[found["pid"]]) for found in children), (stacks(where), truths)
+    lines = [line for line in runs.tool.run("where", tmp_path / "run1.hiw").stdout.splitlines() if line.startswith("python ")]
+    distinct = {(s["high"], json.dumps(s["frames"])) for s in where.json["python"]}
+    assert 1 <= len(lines) <= len(distinct) and not any("more" in line and " was in " in line for line in lines), lines
 
 
 def test_a_deep_stack_is_cut(runs, tmp_path):

@@ -81,17 +81,21 @@ static void put_table(struct html *h, const struct where_view *v)
 static void put_pythons(struct html *h, const struct where_view *v)
 {
 	for (size_t i = 0; i < v->n_pythons; i++) {
-		if (!where_python_counts(v, &v->pythons[i]))
-			continue;
+		const size_t n = where_python_group(v, i);
 		struct buf frames = BUF_INIT(1 << 18);
-		char process[WHERE_NAME_LEN], when[UNITS_LEN];
+		char process[WHERE_NAME_LEN], when[UNITS_LEN], more[32] = "";
 
+		if (n == 0)
+			continue;
+		if (n > 1)
+			(void) snprintf(more, sizeof(more), " and %zu more", n - 1);
 		where_process_name(v, v->pythons[i].process, process);
 		where_python_text(v, &v->pythons[i], true, &frames);
 		html_raw(h, "<p class=\"note\">Python at ");
 		html_text(h, units_instant((int64_t) v->pythons[i].time_ns, when));
 		html_raw(h, ", ");
 		html_text(h, process);
+		html_text(h, more);
 		html_raw(h, ": ");
 		html_text(h, frames.data);
 		html_raw(h, "</p>\n");

@@ -33,8 +33,10 @@ int where_text(const struct where_view *view, size_t top, bool has_files,
 int where_json(const struct where_view *view, size_t top, struct buf *out);
 int where_csv(const struct where_view *view, size_t top, bool has_files, struct buf *out);
 
-/* Is it of the high that is shown, or of an earlier one towards which the memory rose by a tenth of the peak? */
-bool where_python_counts(const struct where_view *view, const struct where_view_python *python);
+/* How many processes are shown with the stack at a place of view->pythons, as one: those with an equal stack at its high.
+ * 0: it is not shown: an earlier one is equal, or its high is an earlier one, towards which the memory rose by less than a
+ * tenth of the peak. */
+size_t where_python_group(const struct where_view *view, size_t at);
 /* "ones numeric.py:191 < load_table job.py:12 < ... < <module> job.py:40": of a long stack some inner and some outer
  * frames. */
 void where_python_text(const struct where_view *view, const struct where_view_python *python, bool utf8,

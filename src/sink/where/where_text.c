@@ -435,13 +435,40 @@ static void put_head(struct text *t, struct layout *l)
 	buf_done(&words);
 }
 
-bool where_python_counts(const struct where_view *view, const struct where_view_python *python)
+static bool is_large_rise(const struct where_view *view, uint32_t number)
 {
-	const struct where_view_high *high = &view->highs[python->high - 1];
-	const uint64_t before = python->high > 1 ? high[-1].total_bytes : 0;
+	const struct where_view_high *high = &view->highs[number - 1];
+	const uint64_t before = number > 1 ? high[-1].total_bytes : 0;
 
-	return python->high == view->high ||
+	return number == view->high ||
 	       counter_delta(before, high->total_bytes) >= view->peak_bytes / PYTHON_PARTS;
+}
+
+static bool is_same_stack(const struct where_view_python *a, const struct where_view_python *b)
+{
+	bool is_same = a->high == b->high && a->n_frames == b->n_frames;
+
+	for (size_t i = 0; i < a->n_frames && is_same; i++)
+		is_same = a->frames[i].function == b->frames[i].function &&
+			  a->frames[i].file == b->frames[i].file && a->frames[i].line == b->frames[i].line;
+	return is_same;
+}
+
+size_t where_python_group(const struct where_view *view, size_t at)
+{
+	const struct where_view_python *python = &view->pythons[at];
+	size_t n = 0;
+
+	if (!is_large_rise(view, python->high))
+		return 0;
+	for (size_t i = 0; i < view->n_pythons; i++) {
+		if (!is_same_stack(&view->pythons[i], python))
+			continue;
+		if (i < at)
+			return 0;
+		n++;
+	}
+	return n;
 }
 
 void where_python_text(const struct where_view *view, const struct where_view_python *python, bool utf8,
@@ -465,7 +492,7 @@ void where_python_text(const struct where_view *view, const struct where_view_py
 	}
 }
 
-static void put_python(const struct text *t, struct layout *l, const struct where_view_python *python)
+static void put_python(const struct text *t, struct layout *l, const struct where_view_python *python, size_t n)
 {
 	struct buf words = BUF_INIT(MOST_TEXT);
 	char when[UNITS_LEN], size[UNITS_LEN], process[WHERE_NAME_LEN];
@@ -474,9 +501,12 @@ static void put_python(const struct text *t, struct layout *l, const struct wher
 	(void) buf_printf(&words, "at %s, on the way to %s, ", units_instant((int64_t) python->time_ns, when),
 		units_bytes((int64_t) t->view->highs[python->high - 1].total_bytes, t->options->units, size));
 	put_clean(t, process, &words);
-	if (python->thread != t->view->processes[python->process].pid)
-		(void) buf_printf(&words, ", thread %lld,", (long long) python->thread);
-	(void) buf_str(&words, " was in ");
+	if (n > 1)
+		(void) buf_printf(&words, " and %zu more were in ", n - 1);
+	else if (python->thread != t->view->processes[python->process].pid)
+		(void) buf_printf(&words, ", thread %lld, was in ", (long long) python->thread);
+	else
+		(void) buf_str(&words, " was in ");
 	where_python_text(t->view, python, t->options->utf8, &words);
 	layout_row(l, TONE_NONE, "python", LABEL);
 	layout_words(l, words.data);
@@ -546,8 +576,10 @@ int where_text(const struct where_view *view, size_t top, bool has_files,
 	if (t.rows)
 		put_table(&t);
 	for (size_t i = 0; i < view->n_pythons; i++) {
-		if (where_python_counts(view, &view->pythons[i]))
-			put_python(&t, &l, &view->pythons[i]);
+		const size_t n = where_python_group(view, i);
+
+		if (n > 0)
+			put_python(&t, &l, &view->pythons[i], n);
 	}
 	put_notes(&t, &l);
 	for (size_t i = 0; i < t.n_rows; i++) {
