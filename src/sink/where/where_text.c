@@ -492,7 +492,8 @@ void where_python_text(const struct where_view *view, const struct where_view_py
 	}
 }
 
-static void put_python(const struct text *t, struct layout *l, const struct where_view_python *python, size_t n)
+static void put_python(
+	const struct text *t, struct layout *l, const struct where_view_python *python, size_t n)
 {
 	struct buf words = BUF_INIT(MOST_TEXT);
 	char when[UNITS_LEN], size[UNITS_LEN], process[WHERE_NAME_LEN];
