@@ -145,7 +145,7 @@ def test_table(plain, tmp_path):
     assert re.search(r"^ *32\.0 +32\.0 +2\.8 +128 +32\.0 +load_table +job\.c:42  < main$", text, re.M)
     assert re.search(r"^ *20\.0 +20\.0 +2\.2 +80 +20\.0 +foo::bar\(int\) +foo\.cc:7  < main$", text, re.M)
     assert re.search(r"^ *5\.0 +5\.0 +1\.1 +20 +5\.0 +libnp\.so\+0x1234 +libnp\.so  < …$", text, re.M)
-    assert re.search(r"^ *30\.0 +30\.0 +- +0 +30\.0 +" + re.escape(UNSAMPLED) + "  anonymous memory; see `hiwater doctor`$", text, re.M)
+    assert re.search(r"^ *30\.0 +30\.0 +- +0 +30\.0 +" + re.escape(UNSAMPLED) + "  or huge pages between samples; see `hiwater doctor`$", text, re.M)
     assert re.search(r"^ *9\.0 +9\.0 +- +- +9\.0 +\[mapped files\] +libpython3\.12\.so\.1\.0 8\.0, libc\.so\.6 1\.0$", text, re.M)
     assert re.search(r"^ *1\.0 +1\.0 +- +0 +56\.0 +main +job\.c:10$", text, re.M)
     assert lines[-1] == "first touched by, not owned by: memory that malloc reused counts for who touched it first"
@@ -168,7 +168,7 @@ def test_json(plain, tmp_path):
     assert {k: r["bytes"] // MIB for k, r in rows.items()} == {"load_table": 32, "foo::bar(int)": 20, "libnp.so+0x1234": 5,
                                                                "recursive": 3, "main": 1}
     assert rows["load_table"] == {"function": "load_table", "file": "job.c", "line": 42, "library": "app", "bytes": 32 * MIB,
-                                  "sigma_bytes": round(32 * MIB / math.sqrt(128)), "samples": 128, "total_bytes": 32 * MIB}
+                                  "sigma_bytes": round(32 * MIB / math.sqrt(128)), "samples": 128, "total_bytes": 32 * MIB, "copied_bytes": 0}
     assert rows["main"]["total_bytes"] == 56 * MIB and rows["main"]["sigma_bytes"] is None
     assert rows["recursive"]["total_bytes"] == 3 * MIB
     assert data["unsampled_bytes"] == 30 * MIB and data["files_bytes"] == 9 * MIB and data["lost"] == 11

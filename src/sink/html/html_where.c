@@ -83,7 +83,7 @@ static void put_pythons(struct html *h, const struct where_view *v)
 	for (size_t i = 0; i < v->n_pythons; i++) {
 		const size_t n = where_python_group(v, i);
 		struct buf frames = BUF_INIT(1 << 18);
-		char process[WHERE_NAME_LEN], when[UNITS_LEN], more[32] = "";
+		char process[WHERE_NAME_LEN], when[UNITS_LEN], size[UNITS_LEN], more[32] = "";
 
 		if (n == 0)
 			continue;
@@ -93,6 +93,9 @@ static void put_pythons(struct html *h, const struct where_view *v)
 		where_python_text(v, &v->pythons[i], true, &frames);
 		html_raw(h, "<p class=\"note\">Python at ");
 		html_text(h, units_instant((int64_t) v->pythons[i].time_ns, when));
+		html_raw(h, ", on the way to ");
+		html_text(h, units_bytes((int64_t) v->highs[v->pythons[i].high - 1].total_bytes,
+				     UNITS_IEC, size));
 		html_raw(h, ", ");
 		html_text(h, process);
 		html_text(h, more);

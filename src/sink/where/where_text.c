@@ -256,7 +256,8 @@ static void add_part(struct text *t, const struct where_part *part, bool has_fil
 		put_files(t, &row->where);
 	else if (strcmp(part->name, WHERE_UNSAMPLED) == 0) {
 		(void) snprintf(row->cells[COLUMN_N], sizeof(cell_text), "0");
-		(void) buf_str(&row->where, "anonymous memory; see `hiwater doctor`");
+		(void) buf_str(&row->where, v->huge_bytes > 0 ? "or huge pages between samples; see `hiwater doctor`"
+							      : "anonymous memory; see `hiwater doctor`");
 	} else {
 		(void) buf_str(&row->where, "resident when sampling began");
 	}
