@@ -15,7 +15,7 @@ from figures import Row, added, differences, floors, result_of, spread
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STACKS = 10_000
-TABLES = ("where_frame", "where_stack", "where_process", "where_high", "where_row", "where_file")
+TABLES = ("where_frame", "where_stack", "where_process", "where_high", "where_row", "where_file", "where_python")
 # bash, since the times that it prints are those of getrusage, not of clock ticks
 TIMED = 'TIMEFORMAT="%3U %3S"; out=$1; shift; { time "$@" >/dev/null 2>&1; } 2>"$out"'
 
