@@ -94,9 +94,9 @@ bool rule_copy_on_write(const struct known_of_run *k, struct finding *f, struct 
 		return false;
 	}
 	finding_text(f, "function", c->name);
-	finding_evidence(f, "copied_bytes", (double) c->bytes);
-	finding_evidence(f, "copied_ratio", share(c->bytes, w->peak_bytes));
-	finding_evidence(f, "processes", (double) c->n_processes);
+	finding_evidence(f, "cow_bytes", (double) c->bytes);
+	finding_evidence(f, "cow_ratio", share(c->bytes, w->peak_bytes));
+	finding_evidence(f, "cow_processes", (double) c->n_processes);
 	(void) buf_printf(text,
 		"%s was copied in %llu forked process%s, %s of it by %s: they wrote to pages that they shared with their "
 		"parent since the fork. Python's reference counts do that to objects that are only read. Have less in "

@@ -5,6 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const uint64_t budget_start_ns = 100000000;
+enum {
+	BUDGET_PARTS = 333, /* of the time */
+};
+
+bool python_budget_left(struct python_budget *b, uint64_t now_ns)
+{
+	if (b->begun_ns == 0)
+		b->begun_ns = now_ns;
+	return b->spent_ns < budget_start_ns + (now_ns - b->begun_ns) / BUDGET_PARTS;
+}
+
 bool python_home_may(const struct python_home *h)
 {
 	return h->files[0].minor > 0 && !h->has_failed;

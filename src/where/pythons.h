@@ -34,6 +34,12 @@ struct python_home python_home_fork(const struct python_home *h);
 /* The process ended, or executes another program. */
 void python_home_leave(struct python_home *h);
 
+/* CPU time for reading: 0.1 s, and 0.3 % of the time since the first call. */
+struct python_budget {
+	uint64_t begun_ns, spent_ns; /* spent: counted by the caller */
+};
+bool python_budget_left(struct python_budget *b, uint64_t now_ns);
+
 struct pythons {
 	struct where_python list[WHERE_PYTHONS]; /* their frames and texts are its own */
 	size_t n;

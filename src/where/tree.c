@@ -92,9 +92,9 @@ struct tree {
 	size_t n_highs;
 	uint32_t last_number, dropped[WHERE_HIGHS];
 	size_t n_dropped;
-	uint64_t risen_ns;        /* since when sizes of processes rose as they say, */
-	bool rise_is_over;        /* until then */
-	bool lacks_pythons;
+	uint64_t risen_ns;        /* since when sizes of processes rose as they say */
+	struct python_budget budget;
+	bool lacks_pythons, rise_is_over;
 };
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -460,10 +460,11 @@ static void read_pythons(struct tree *t, uint64_t now_ns)
 	struct pythons new = { .n = 0 };
 	struct process *p;
 	unsigned tries = 0;
+	const uint64_t begin = clock_thread_cpu_ns();
 
 	for (size_t i = 0; i < t->n; i++)
 		new.risen_bytes += t->list[i]->risen;
-	if (new.risen_bytes < t->best.pythons.risen_bytes)
+	if (new.risen_bytes < t->best.pythons.risen_bytes || !python_budget_left(&t->budget, now_ns))
 		return;
 	while (tries++ < PYTHON_TRIES && new.n < WHERE_PYTHONS && (p = most_risen(t))) {
 		p->risen = 0;
@@ -471,6 +472,7 @@ static void read_pythons(struct tree *t, uint64_t now_ns)
 			pythons_read(&new, &p->python, p->pid, p->number, now_ns) == -EPERM)
 			t->lacks_pythons = true;
 	}
+	t->budget.spent_ns += clock_thread_cpu_ns() - begin;
 	if (new.n > 0)
 		pythons_join(&t->best.pythons, &new);
 }
@@ -514,8 +516,7 @@ uint64_t tree_tick(struct tree *t, uint64_t now_ns, uint64_t credit_ns)
 
 	t->rise_is_over = now_ns >= t->risen_ns + pythons_every_ns;
 
-	begin = credit_ns > 0 ? clock_thread_cpu_ns() : 0;
-	if (is_raised && t->rise_is_over && credit_ns > 0)
+	if (is_raised && t->rise_is_over)
 		read_pythons(t, now_ns);
 	if (t->rise_is_over)
 		t->risen_ns = now_ns;
@@ -525,7 +526,8 @@ uint64_t tree_tick(struct tree *t, uint64_t now_ns, uint64_t credit_ns)
 				       total >= t->checked_total + t->checked_total * GROWN_PERCENT / 100);
 
 	if ((!t->is_fallen && !has_grown) || credit_ns == 0)
-		return credit_ns > 0 ? clock_thread_cpu_ns() - begin : 0;
+		return 0;
+	begin = clock_thread_cpu_ns();
 	if (t->is_fallen)
 		tree_settle(t); /* as it was before */
 	check(t, now_ns);

@@ -233,7 +233,8 @@ time.sleep(1.2)
     assert "first" in earlier, earlier
     shown = runs.tool.run("where", tmp_path / "run1.hiw").stdout
     lines = [line for line in shown.splitlines() if line.startswith("python ")]
-    assert [name for line in lines for name in ("first", "second", "third") if f"< {name} " in line][-2:] == ["first", "second"], lines
+    names = [name for line in lines for name in ("first", "second", "third") if f"< {name} " in line]
+    assert names[-1] == "second" and names == sorted(names) and "first" in names, lines
     first = next(s["high"] for s in where.json["python"] if "first" in [f["function"] for f in s["frames"]])
     at_first = json.loads(runs.tool.run("where", tmp_path / "run1.hiw", "--high", str(first), "--json").stdout)
     assert "second" not in [f["function"] for s in at_first["python"] for f in s["frames"]]

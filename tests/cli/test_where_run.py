@@ -235,8 +235,8 @@ def test_copies_are_known_as_such(runs):
     where = runs("first", "300", "cow", "3", "50", *HOLD)
     assert 0.95 * 150 - where.lost <= copied(where) <= 152 and where.row("touch_first")["copied_bytes"] == 0, str(where)
     found = findings_of(runs)["copy-on-write"]
-    assert (found["evidence"]["function"], found["evidence"]["processes"]) == ("rewrite_copy", 3), found
-    assert found["evidence"]["copied_bytes"] == sum(row["copied_bytes"] for row in where.rows)
+    assert (found["evidence"]["function"], found["evidence"]["cow_processes"]) == ("rewrite_copy", 3), found
+    assert found["evidence"]["cow_bytes"] == sum(row["copied_bytes"] for row in where.rows)
 
 
 def test_memory_of_a_childs_own_is_no_copy(runs):
@@ -326,7 +326,7 @@ def test_pythons_reference_counts_copy(runs, tmp_path, how):
     (tmp_path / "job.py").write_text(OBJECTS)
     where = runs(how, command=[sys.executable, tmp_path / "job.py"])
     if how == "read":
-        assert copied(where) >= 80 - where.lost and findings_of(runs)["copy-on-write"]["evidence"]["processes"] == 2, str(where)
+        assert copied(where) >= 80 - where.lost and findings_of(runs)["copy-on-write"]["evidence"]["cow_processes"] == 2, str(where)
     else:
         assert copied(where) <= 15 and "copy-on-write" not in findings_of(runs), str(where)
 

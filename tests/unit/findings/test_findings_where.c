@@ -133,7 +133,7 @@ static void test_copies(void **state)
 	f = judged(&m, "copy-on-write", NULL);
 	assert_int_equal(f->severity, SEVERITY_HINT);
 	assert_says(f->message, "150 MiB was copied in 3 forked processes, 140 MiB of it by read_items");
-	assert_true(evidence_of(f, "copied_bytes") == MIB(150) && evidence_of(f, "processes") == 3);
+	assert_true(evidence_of(f, "cow_bytes") == MIB(150) && evidence_of(f, "cow_processes") == 3);
 	w.copied.n_processes = 1;
 	assert_true(is_judged_so(&m, &w, "copy-on-write"));
 	assert_says(judged(&m, "copy-on-write", NULL)->message, "in 1 forked process,");
