@@ -11,7 +11,6 @@
 
 #include "api/handles.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/textwidth.h"
 #include "sink/where/where_sink.h"
 #include "where/naming.h"

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 
@@ -48,3 +49,30 @@ void utf8_next(struct buf *out, const char **text);
 
 /* Appends text; invalid bytes become U+FFFD. */
 int utf8_add(struct buf *out, const char *text);
+
+/* Writes a character as UTF-8, at most 4 bytes (U+FFFD for what is none), and returns the bytes. */
+static inline size_t utf8_put(char *at, uint32_t c)
+{
+	if (c >= 0xd800 && (c < 0xe000 || c > 0x10ffff))
+		c = 0xfffd;
+	if (c < 0x80) {
+		at[0] = (char) c;
+		return 1;
+	}
+	if (c < 0x800) {
+		at[0] = (char) (0xc0 | c >> 6);
+		at[1] = (char) (0x80 | (c & 0x3f));
+		return 2;
+	}
+	if (c < 0x10000) {
+		at[0] = (char) (0xe0 | c >> 12);
+		at[1] = (char) (0x80 | (c >> 6 & 0x3f));
+		at[2] = (char) (0x80 | (c & 0x3f));
+		return 3;
+	}
+	at[0] = (char) (0xf0 | c >> 18);
+	at[1] = (char) (0x80 | (c >> 12 & 0x3f));
+	at[2] = (char) (0x80 | (c >> 6 & 0x3f));
+	at[3] = (char) (0x80 | (c & 0x3f));
+	return 4;
+}

@@ -110,13 +110,11 @@ static bool read_answer(const char *text, struct probe *p)
 	huge = value_of(answer, "\nhuge=");
 	if (huge)
 		(void) snprintf(p->huge, sizeof(p->huge), "%.*s", (int) strcspn(huge, "\n"), huge);
-	if (!number_of(answer, "\nptrace=", &p->ptrace))
-		p->ptrace = -2;
 	return huge && number_of(answer, "\nerror=", &p->error) && number_of(answer, "\nkernel=", &p->kernel) &&
 	       number_of(answer, "\npages=", &p->pages) && number_of(answer, "\npages_most=", &p->pages_most) &&
 	       number_of(answer, "\ncpus=", &p->cpus) && number_of(answer, "\nlibdw=", &p->libdw) &&
 	       number_of(answer, "\nmachine=", &p->machine) && number_of(answer, "\nparanoid=", &p->paranoid) &&
-	       number_of(answer, "\nseccomp=", &p->seccomp);
+	       number_of(answer, "\nseccomp=", &p->seccomp) && number_of(answer, "\nptrace=", &p->ptrace);
 }
 
 /* ---- the rows --------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 enum {
 	WHERE_FRAMES = 200000,     /* most of each, in a recording */
@@ -74,6 +75,17 @@ struct where_python {
 	const struct where_python_frame *frames; /* the outermost first */
 	size_t n_frames;
 };
+
+/* Frees the frames, and their texts, of one that owns them. */
+static inline void where_python_done(struct where_python *p)
+{
+	for (size_t i = 0; i < p->n_frames; i++) {
+		free((void *) (uintptr_t) p->frames[i].function);
+		free((void *) (uintptr_t) p->frames[i].file);
+	}
+	free((void *) (uintptr_t) p->frames);
+	*p = (struct where_python) { .frames = NULL };
+}
 
 /* A moment at which the job's memory was higher than before. */
 struct where_high {

@@ -72,13 +72,8 @@ struct where_feed *where_feed_new(const struct where_feed_options *options)
 
 static void drop_pythons(struct where_feed *f)
 {
-	for (size_t i = 0; i < f->high.n_pythons; i++) {
-		for (size_t k = 0; k < f->pythons[i].n_frames; k++) {
-			free((void *) (uintptr_t) f->pythons[i].frames[k].function);
-			free((void *) (uintptr_t) f->pythons[i].frames[k].file);
-		}
-		free((void *) (uintptr_t) f->pythons[i].frames);
-	}
+	for (size_t i = 0; i < f->high.n_pythons; i++)
+		where_python_done(&f->pythons[i]);
 	f->high.n_pythons = 0;
 }
 

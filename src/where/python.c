@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/parse.h"
+#include "base/textwidth.h"
 
 enum {
 	FIRST_MINOR = 8,
@@ -404,30 +405,6 @@ static int walk(const struct python *p, uint64_t thread, struct walk *ret)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static size_t put_utf8(char *at, uint32_t c)
-{
-	if (c < 0x80) {
-		at[0] = (char) c;
-		return 1;
-	}
-	if (c < 0x800) {
-		at[0] = (char) (0xc0 | c >> 6);
-		at[1] = (char) (0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		at[0] = (char) (0xe0 | c >> 12);
-		at[1] = (char) (0x80 | (c >> 6 & 0x3f));
-		at[2] = (char) (0x80 | (c & 0x3f));
-		return 3;
-	}
-	at[0] = (char) (0xf0 | (c >> 18 & 7));
-	at[1] = (char) (0x80 | (c >> 12 & 0x3f));
-	at[2] = (char) (0x80 | (c >> 6 & 0x3f));
-	at[3] = (char) (0x80 | (c & 0x3f));
-	return 4;
-}
-
 /* A text, as UTF-8; of a long one the beginning. NULL: it is none. */
 static char *read_text(const struct python *p, uint64_t address)
 {
@@ -452,7 +429,7 @@ static char *read_text(const struct python *p, uint64_t address)
 		uint32_t c = 0;
 
 		memcpy(&c, data + i * kind, kind); /* little-endian, as both architectures are */
-		at += put_utf8(at, c);
+		at += utf8_put(at, c);
 	}
 	if (text)
 		*at = '\0';

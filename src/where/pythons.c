@@ -54,18 +54,6 @@ void python_home_leave(struct python_home *h)
 	*h = (struct python_home) { .python = NULL };
 }
 
-static void done(struct where_python *p)
-{
-	struct where_python_frame *const frames = (void *) (uintptr_t) p->frames;
-
-	for (size_t i = 0; i < p->n_frames; i++) {
-		free((void *) (uintptr_t) frames[i].function);
-		free((void *) (uintptr_t) frames[i].file);
-	}
-	free(frames);
-	*p = (struct where_python) { .frames = NULL };
-}
-
 /* The outermost first, as the recording has them. Takes the texts. */
 static int take(struct where_python *to, struct python_stack *stack)
 {
@@ -126,7 +114,7 @@ int pythons_read(
 void pythons_done(struct pythons *p)
 {
 	for (size_t i = 0; i < p->n; i++)
-		done(&p->list[i]);
+		where_python_done(&p->list[i]);
 	*p = (struct pythons) { .n = 0 };
 }
 

@@ -481,7 +481,7 @@ def where_rows(found):
 
 def asked(tool, folder, **answers):
     """The rows where hiwater-where answers so: a copy of hiwater, next to a program of this name."""
-    said = {"error": 0, "kernel": 0, "pages": 512, "pages_most": 512, "cpus": 2, "libdw": 1, "machine": 1, "paranoid": 2, "seccomp": 0, "huge": "madvise",
+    said = {"error": 0, "kernel": 0, "pages": 512, "pages_most": 512, "cpus": 2, "libdw": 1, "machine": 1, "paranoid": 2, "seccomp": 0, "ptrace": 0, "huge": "madvise",
             **answers}
     copied, program = folder / "hiwater", folder / "hiwater-where"
     if not copied.exists():  # a helper of an earlier one may still be ending

@@ -349,26 +349,9 @@ static void copy_plain(struct copy *c, const unsigned char *bytes, size_t n)
 
 static void copy_character(struct copy *c, uint32_t code)
 {
-	unsigned char out[4];
-	size_t n = 0;
+	char out[4];
 
-	if (code == 0 || (code >= 0xd800 && code < 0xe000))
-		code = 0xfffd;
-	if (code < 0x80) {
-		out[n++] = (unsigned char) code;
-	} else if (code < 0x800) {
-		out[n++] = (unsigned char) (0xc0 | code >> 6);
-	} else if (code < 0x10000) {
-		out[n++] = (unsigned char) (0xe0 | code >> 12);
-		out[n++] = (unsigned char) (0x80 | (code >> 6 & 0x3f));
-	} else {
-		out[n++] = (unsigned char) (0xf0 | code >> 18);
-		out[n++] = (unsigned char) (0x80 | (code >> 12 & 0x3f));
-		out[n++] = (unsigned char) (0x80 | (code >> 6 & 0x3f));
-	}
-	if (code >= 0x80)
-		out[n++] = (unsigned char) (0x80 | (code & 0x3f));
-	copy_bytes(c, out, n);
+	copy_bytes(c, out, utf8_put(out, code > 0 ? code : 0xfffd));
 }
 
 /* The four hexadecimal digits at p; -1: they are not. */

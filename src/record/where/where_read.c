@@ -166,6 +166,16 @@ static int see_process(struct loading *g, sqlite3_stmt *st)
 	return p->name ? 0 : -ENOMEM;
 }
 
+/* -1: no high has this number. */
+static int index_of_high(const struct loading *g, uint32_t id)
+{
+	for (size_t i = 0; i < g->to->n_highs; i++) {
+		if (g->numbers[i] == id)
+			return (int) i;
+	}
+	return -1;
+}
+
 static const char *const high_columns[] = { "id", "t", "total", "looked", "looked_total", "before",
 	"sample_bytes", "huge_bytes", "lost", NULL };
 
@@ -188,10 +198,8 @@ static int see_high(struct loading *g, sqlite3_stmt *st)
 		high.looked_bytes > most_bytes || high.before_bytes > most_bytes ||
 		high.lost > most_samples)
 		return 0;
-	for (size_t i = 0; i < to->n_highs; i++) {
-		if (g->numbers[i] == id)
-			return 0;
-	}
+	if (index_of_high(g, id) >= 0)
+		return 0;
 	if (vec_reserve(&to->highs, &g->cap_highs, to->n_highs, sizeof(high), WHERE_HIGHS) < 0)
 		return -ENOMEM;
 	g->sums[to->n_highs] = high.before_bytes;
@@ -203,19 +211,12 @@ static int see_high(struct loading *g, sqlite3_stmt *st)
 /* The high of a row, if there is room for its bytes; else -1. */
 static int high_of(struct loading *g, sqlite3_stmt *st, int bytes_column, uint64_t *ret_bytes)
 {
-	const uint32_t id = number_of(st, 0);
+	const int i = index_of_high(g, number_of(st, 0));
 
-	if (!reader_time(st, bytes_column, ret_bytes))
+	if (i < 0 || !reader_time(st, bytes_column, ret_bytes) || *ret_bytes > most_bytes - g->sums[i])
 		return -1;
-	for (size_t i = 0; i < g->to->n_highs; i++) {
-		if (g->numbers[i] != id)
-			continue;
-		if (*ret_bytes > most_bytes - g->sums[i])
-			return -1;
-		g->sums[i] += *ret_bytes;
-		return (int) i;
-	}
-	return -1;
+	g->sums[i] += *ret_bytes;
+	return i;
 }
 
 static const char *const row_columns[] = { "high", "stack", "process", "bytes", "n", "copied", NULL };
@@ -273,15 +274,6 @@ static int see_file(struct loading *g, sqlite3_stmt *st)
 static const char *const python_columns[] = { "high", "stack", "depth", "process", "thread", "t", "function", "file",
 	"line", NULL };
 
-static struct where_high *high_numbered(struct loading *g, uint32_t id)
-{
-	for (size_t i = 0; i < g->to->n_highs; i++) {
-		if (g->numbers[i] == id)
-			return &g->to->highs[i];
-	}
-	return NULL;
-}
-
 /* The frames of a stack follow each other; the first one begins it. */
 static struct where_python *python_of(struct loading *g, struct where_high *high, sqlite3_stmt *st)
 {
@@ -311,8 +303,8 @@ static struct where_python *python_of(struct loading *g, struct where_high *high
 
 static int see_python(struct loading *g, sqlite3_stmt *st)
 {
-	struct where_high *const high = high_numbered(g, number_of(st, 0));
-	struct where_python *const to = high ? python_of(g, high, st) : NULL;
+	const int i = index_of_high(g, number_of(st, 0));
+	struct where_python *const to = i >= 0 ? python_of(g, &g->to->highs[i], st) : NULL;
 	struct where_python_frame *new;
 
 	if (!to || to->n_frames == WHERE_PYTHON_DEPTH)
@@ -320,8 +312,8 @@ static int see_python(struct loading *g, sqlite3_stmt *st)
 	if (!to->frames)
 		return -ENOMEM;
 	new = (struct where_python_frame *) (uintptr_t) &to->frames[to->n_frames++];
-	new->function = copy_text(st, 6);
-	new->file = copy_text(st, 7);
+	new->function = strdup(reader_text(st, 6));
+	new->file = strdup(reader_text(st, 7));
 	new->line = number_of(st, 8);
 	return new->function && new->file ? 0 : -ENOMEM;
 }
@@ -375,15 +367,6 @@ int where_read(struct replay *r, struct where_data **ret, struct err *err)
 	return 0;
 }
 
-static void free_python(const struct where_python *p)
-{
-	for (size_t i = 0; i < p->n_frames; i++) {
-		free_text(p->frames[i].function);
-		free_text(p->frames[i].file);
-	}
-	free((void *) (uintptr_t) p->frames);
-}
-
 void where_data_free(struct where_data *data)
 {
 	if (!data)
@@ -400,7 +383,7 @@ void where_data_free(struct where_data *data)
 		for (size_t k = 0; k < data->highs[i].n_files; k++)
 			free_text(data->highs[i].files[k].name);
 		for (size_t k = 0; k < data->highs[i].n_pythons; k++)
-			free_python(&data->highs[i].pythons[k]);
+			where_python_done((struct where_python *) (uintptr_t) &data->highs[i].pythons[k]);
 		free((void *) (uintptr_t) data->highs[i].pythons);
 		free((void *) (uintptr_t) data->highs[i].files);
 		free((void *) (uintptr_t) data->highs[i].rows);

@@ -89,10 +89,18 @@ static void put_line(struct json *j, const struct where_view *v, const struct wh
 	json_end(j);
 }
 
+static void put_process(struct json *j, const struct where_view *v, uint32_t process)
+{
+	const struct where_view_process *p = &v->processes[process];
+
+	json_key_str(j, "process", where_text_of(v, p->name));
+	json_key_maybe(j, "pid", unless_negative(p->pid));
+	json_key_maybe(j, "rank", unless_negative(p->rank));
+}
+
 static int put_sum(
 	struct json *j, const struct where_view *v, const struct where_sum *sum, uint32_t *frames)
 {
-	const struct where_view_process *p = &v->processes[sum->process];
 	size_t n = 0;
 
 	for (uint32_t at = sum->tree_node + 1; at > 0; at = v->tree[at - 1].parent)
@@ -102,9 +110,7 @@ static int put_sum(
 	while (n > 0)
 		json_str(j, where_function_name(v, frames[--n]));
 	json_end(j);
-	json_key_str(j, "process", where_text_of(v, p->name));
-	json_key_maybe(j, "pid", unless_negative(p->pid));
-	json_key_maybe(j, "rank", unless_negative(p->rank));
+	put_process(j, v, sum->process);
 	json_key_int(j, "bytes", of_bytes(sum->bytes));
 	json_key_int(j, "samples", of_bytes(sum->n));
 	json_end(j);
@@ -113,13 +119,9 @@ static int put_sum(
 
 static void put_python(struct json *j, const struct where_view *v, const struct where_view_python *python)
 {
-	const struct where_view_process *p = &v->processes[python->process];
-
 	json_object(j);
 	json_key_int(j, "high", (int64_t) python->high);
-	json_key_str(j, "process", where_text_of(v, p->name));
-	json_key_maybe(j, "pid", unless_negative(p->pid));
-	json_key_maybe(j, "rank", unless_negative(p->rank));
+	put_process(j, v, python->process);
 	json_key_maybe(j, "thread", unless_negative(python->thread));
 	json_key_seconds(j, "at_s", of_ns(python->time_ns));
 	json_key_array(j, "frames");
